@@ -15,13 +15,13 @@ from libc.string cimport memcmp, memcpy
 
 from zcore.kernel.codec.blosc_header cimport (
     FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_NO_SPLIT, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_VERSION, FORMAT_ZSTD, HEADER_NBYTES,
-    INNER_VERSION, MAX_BLOCK_NBYTES, MAX_SPLITS, MIN_SPLIT_ITEMS, BloscHeader, check_blocks, check_header, n_blocks,
+    INNER_VERSION, MAX_BLOCK_NBYTES, MAX_SPLITS, MIN_SPLIT_ITEMS, BloscHeader, check_chunk, check_header, n_blocks,
     n_streams,
 )
 from zcore.kernel.codec.compress cimport (
-    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_decode_within,
-    blosc_encode, decode_streams, encode_stream, format_of, has_decoder, made_blocksize, own_blocksize, own_shuffles,
-    zstd_encoder, zstd_level, zstd_release,
+    BLOSC_MAX_NBYTES, BLOSC_OVERHEAD, LZ4, LZ4HC, ZLIB, ZSTD, blosc_decode, blosc_encode, decode_streams,
+    encode_stream, format_of, has_decoder, made_blocksize, own_blocksize, own_shuffles, zstd_encoder, zstd_level,
+    zstd_release,
 )
 from zcore.kernel.codec.compress import compressor_code
 from zcore.kernel.codec.table cimport (
@@ -34,7 +34,7 @@ from zcore.kernel.codec.shuffle cimport (
 )
 from zcore.kernel.memory cimport zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
-from zcore.kernel.status cimport OK, Status, status_clear
+from zcore.kernel.status cimport BLOSC_NBYTES, OK, Status, fail, status_clear
 
 cdef enum:
     # A row of a part costs some 30 ns, so a part has at most one row for this many bytes of the chunk.
@@ -121,7 +121,7 @@ cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, i
     cdef BloscHeader header
     cdef int64_t block, n
     cdef bint is_shuffled
-    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    cdef int code = check_chunk(src, n_bytes, dst_nbytes, step.itemsize, &header, status)
     if code != OK:
         return code
     if header.flags & FLAG_MEMCPY:
@@ -138,12 +138,6 @@ cdef int _scatter_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, i
         _move_items(runs, block * header.blocksize // runs.itemsize, n // runs.itemsize, scratch, is_shuffled, dst,
                     False)
     return OK
-
-
-cdef int _check(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, BloscHeader *header,
-                Status *status) noexcept nogil:
-    cdef int code = check_header(src, n_bytes, dst_nbytes, step.itemsize, header, status)
-    return code if code != OK else check_blocks(src, header, status)
 
 
 cdef struct Rows:              # position of the walk through the rows of a part
@@ -249,7 +243,7 @@ cdef int _select_chunk(const Step *step, const uint8_t *src, int64_t n_bytes, in
     cdef int64_t current = -1
     cdef int64_t n_block = 0
     cdef bint is_shuffled, is_stored
-    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    cdef int code = check_chunk(src, n_bytes, dst_nbytes, step.itemsize, &header, status)
     if code != OK:
         return code
     is_stored = header.flags & FLAG_MEMCPY
@@ -494,7 +488,7 @@ cdef int64_t _merge_chunk(const Step *step, const uint8_t *src, int64_t n_bytes,
     cdef bint is_decoded
     cdef bint may_be_filled = fill != NULL
     cdef int changed
-    cdef int code = _check(step, src, n_bytes, dst_nbytes, &header, status)
+    cdef int code = check_chunk(src, n_bytes, dst_nbytes, step.itemsize, &header, status)
     if code != OK:
         return FAILED
     blocksize = header.blocksize
@@ -576,8 +570,14 @@ cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint
 
 cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                      Workspace *work, Status *status) noexcept nogil:
+    cdef BloscHeader header
     if not is_exact:
-        return blosc_decode_within(src, n_bytes, dst, limit, step.itemsize, work.n_threads, status)
+        if check_header(src, n_bytes, -1, step.itemsize, &header, status) != OK:
+            return -1
+        if header.nbytes > limit:
+            fail(status, BLOSC_NBYTES, 4, limit, header.nbytes)
+            return -1
+        limit = header.nbytes
     return limit if blosc_decode(src, n_bytes, dst, limit, step.itemsize, work.n_threads, status) == OK else -1
 
 

@@ -38,6 +38,9 @@ cdef int check_header(const uint8_t *data, int64_t n_bytes, int64_t expected_nby
                       BloscHeader *header, Status *status) noexcept nogil
 # Walks the block table and the sizes of all streams; `header` has passed check_header.
 cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *status) noexcept nogil
+# Both.
+cdef int check_chunk(const uint8_t *data, int64_t n_bytes, int64_t expected_nbytes, int64_t itemsize,
+                     BloscHeader *header, Status *status) noexcept nogil
 cdef int64_t n_blocks(const BloscHeader *header) noexcept nogil
 # Streams of block `block`: 1, or typesize when the block is split into byte planes.
 cdef int n_streams(const BloscHeader *header, int64_t block) noexcept nogil

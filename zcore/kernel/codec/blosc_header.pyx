@@ -145,6 +145,12 @@ cdef int check_blocks(const uint8_t *data, const BloscHeader *header, Status *st
     return 0
 
 
+cdef int check_chunk(const uint8_t *data, int64_t n_bytes, int64_t expected_nbytes, int64_t itemsize,
+                     BloscHeader *header, Status *status) noexcept nogil:
+    cdef int code = check_header(data, n_bytes, expected_nbytes, itemsize, header, status)
+    return code if code != 0 else check_blocks(data, header, status)
+
+
 cdef bint _has_run(const uint8_t *stream, int64_t size, int64_t n) noexcept nogil:
     """Whether more than `n` bytes of a stream that lie together are 255."""
     cdef int64_t first = 0         # of a run that may be long
@@ -304,9 +310,7 @@ def validate(data, expected_nbytes=None, itemsize=None):
         raise ValueError(f"itemsize is {item}, an item has at least 1 byte")
     status_clear(&status)
     with nogil:
-        code = check_header(chunk.data, chunk.n, expected, item, &header, &status)
-        if code == 0:
-            code = check_blocks(chunk.data, &header, &status)
+        code = check_chunk(chunk.data, chunk.n, expected, item, &header, &status)
     if code:
         raise make_error(&status, None, None, "blosc", "decode", ())
     return _info(&header)

@@ -38,10 +38,6 @@ cdef enum:
     BLOSC_MAX_NBYTES = 2147483631       # INT_MAX - 16, the maximum content of one chunk
 
 
-# Decodes one chunk of at most `limit` decoded bytes: returns their number, or -1.
-cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, int64_t itemsize,
-                                 int n_threads, Status *status) noexcept nogil
-
 # zlib's checksums.
 cdef uint32_t crc32(const uint8_t *data, int64_t n_bytes) noexcept nogil
 cdef uint32_t adler32(const uint8_t *data, int64_t n_bytes) noexcept nogil

@@ -19,7 +19,8 @@ from zcore.kernel.atomics cimport zc_add, zc_load
 from zcore.kernel.codec cimport libs
 from zcore.kernel.codec.blosc_header cimport (
     FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
-    HEADER_NBYTES, MAX_BLOCK_NBYTES, MAX_SPLITS, BloscHeader, check_blocks, check_header, n_blocks, n_streams,
+    HEADER_NBYTES, MAX_BLOCK_NBYTES, MAX_SPLITS, BloscHeader, check_blocks, check_chunk, check_header, n_blocks,
+    n_streams,
 )
 from zcore.kernel.codec.shuffle cimport bitshuffle_block, shuffle_block, unbitshuffle_block, unshuffle_block
 from zcore.kernel.codec.table cimport (
@@ -28,7 +29,7 @@ from zcore.kernel.codec.table cimport (
 from zcore.kernel.memory cimport Bytes, zc_new
 from zcore.kernel.numbers cimport load_u32, store_u32
 from zcore.kernel.status cimport (
-    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_NBYTES, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
+    BLOSC_DECODE, BLOSC_ENCODE, BLOSC_LACKS, BLOSC_SNAPPY, NO_MEMORY, OK, STREAM_DAMAGED, STREAM_ENCODE,
     STREAM_LONG, STREAM_SHORT, STREAM_TRAILING, Status, fail, make_error, status_clear,
 )
 
@@ -776,19 +777,6 @@ cdef CodecFunctions _lz4 = codec_row(sizeof(Lz4), _configure_lz4, _lz4_bound, _l
 add_codec("lz4", &_lz4)
 
 
-cdef int64_t blosc_decode_within(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, int64_t itemsize,
-                                 int n_threads, Status *status) noexcept nogil:
-    cdef BloscHeader header
-    if check_header(src, n_bytes, -1, itemsize, &header, status) != OK:
-        return -1
-    if header.nbytes > limit:
-        fail(status, BLOSC_NBYTES, 4, limit, header.nbytes)
-        return -1
-    if blosc_decode(src, n_bytes, dst, header.nbytes, itemsize, n_threads, status) != OK:
-        return -1
-    return header.nbytes
-
-
 ctypedef unsigned long (*Sum)(unsigned long sum, const unsigned char *data, unsigned n_bytes) noexcept nogil
 
 
@@ -847,8 +835,7 @@ def blosc_decompress(chunk, out=None, *, int64_t itemsize=0, int n_threads=1):
     cdef Bytes target
     status_clear(&status)
     if out is None:
-        if check_header(source.data, source.n, -1, itemsize, &header, &status) == OK:
-            check_blocks(source.data, &header, &status)
+        check_chunk(source.data, source.n, -1, itemsize, &header, &status)
         _check(&status, "decode")
         try:
             # Not bytearray(n), which writes zeros: untouched memory costs nothing if the chunk is damaged.

@@ -60,15 +60,15 @@ cdef enum Made:
     CREATED
     ADOPTED
 
-cdef enum Asked:
+cdef enum Asked:               # the first ones may change the array, and the handle takes that over
     RESIZE
     REFRESH
     SET_ATTRIBUTE
     SYNC
     EXPECT
+    ATTRIBUTES
     OPEN_WRITER
-
-cdef enum Ended:
+    N_GIVEN
     FLUSH
     CLOSE
     ABORT
@@ -695,101 +695,102 @@ cdef int _write(zcore_array *array, const int64_t *start, const int64_t *count, 
     return _transfer(array, start, count, step, <char *>data, strides, True, n_threads, error)
 
 
-cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_error *error) noexcept with gil:
+cdef int64_t _ask(Kind kind, const void *number, Asked what, const int64_t *numbers, const char *name,
+                  const char *json, void *found, zcore_error *error) noexcept with gil:
+    """Do what needs Python, and return the number that it gives, mostly 0; -1 for an error.
+
+    `numbers`, `name` and `json` are its arguments: a shape, `ndim`, an axis or a size. `found` is where its result goes.
+    """
     cdef Call call
-    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
-    cdef bytes text
+    cdef Slot *slot = _enter(kind, number, &call, error)
     cdef int64_t n = -1
-    cdef int64_t n_copied
     if slot == NULL:
-        return -1
+        # To end a writer again is no error.
+        return _fail(error, ZCORE_OK, "") + 1 if what == CLOSE or what == ABORT else -1
     try:
         try:
-            if size < 0 or (json == NULL and size):
-                what = "size is negative" if size < 0 else "json is NULL"
-                raise ValueError(what)
-            text = _calls.attributes((<Handle>slot.handle).array)
-            n = PyBytes_GET_SIZE(text)
-            if size:
-                n_copied = min(n, size - 1)
-                memcpy(json, PyBytes_AsString(text), n_copied)
-                json[n_copied] = 0
+            n = _done(<Handle>slot.handle, what, numbers, name, None if json == NULL else json.decode(), found)
             _fail(error, ZCORE_OK, "")
         except BaseException as exception:
-            n = _raised(error, exception)
+            n = _refused(<Handle>slot.handle, error, exception)
     except:  # noqa: E722 (the only clause that cannot raise itself)
         pass
     _leave(&call)
     return n
 
 
-cdef int _ask(zcore_array *array, Asked what, const int64_t *shape, const char *name, const char *json,
-              zcore_writer **writer, zcore_error *error) noexcept with gil:
-    """Do what needs Python. `shape`, `name` and `json` are its arguments, for `EXPECT` and `OPEN_WRITER` a number."""
-    cdef Call call
-    cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
-    cdef Handle handle
-    cdef int code = -1
+cdef int64_t _done(Handle handle, Asked what, const int64_t *numbers, const char *name, str json,
+                   void *found) except? -1:
+    cdef bytes text
+    cdef int64_t n = 0
+    cdef int64_t n_copied
     cdef int d
-    if slot == NULL:
-        return -1
-    try:
-        try:
-            handle = <Handle>slot.handle
-            value = None if json == NULL else json.decode()
-            if what == RESIZE:
-                if shape == NULL and handle.ndim:
-                    raise ValueError("shape is NULL")
-                _calls.resize(handle.array, tuple([shape[d] for d in range(handle.ndim)]))
-            elif what == REFRESH:
-                _calls.refresh(handle.array)
-            elif what == SET_ATTRIBUTE:
-                attribute = _text(name, "name")
-                _calls.set_attribute(handle.array, attribute, value)
-            elif what == EXPECT:
-                _calls.expect(handle.array, _text(name, "dtype"), shape[0])
-            elif what == OPEN_WRITER:
-                d = <int>shape[0]
-                writer[0] = _new_writer(handle, d, value)
-            else:
-                _calls.sync(handle.array)
-            if what != OPEN_WRITER:
-                handle.update()
-            code = 0
-            _fail(error, ZCORE_OK, "")
-        except BaseException as exception:
-            code = _raised(error, exception)
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        pass
-    _leave(&call)
-    return code
+    if what == RESIZE:
+        if numbers == NULL and handle.ndim:
+            raise ValueError("shape is NULL")
+        _calls.resize(handle.array, tuple([numbers[d] for d in range(handle.ndim)]))
+    elif what == REFRESH:
+        _calls.refresh(handle.array)
+    elif what == SET_ATTRIBUTE:
+        _calls.set_attribute(handle.array, _text(name, "name"), json)
+    elif what == SYNC:
+        _calls.sync(handle.array)
+    elif what == EXPECT:
+        _calls.expect(handle.array, _text(name, "dtype"), numbers[0])
+    elif what == ATTRIBUTES:
+        if numbers[0] < 0:
+            raise ValueError("size is negative")
+        if found == NULL and numbers[0]:
+            raise ValueError("json is NULL")
+        text = _calls.attributes(handle.array)
+        n = PyBytes_GET_SIZE(text)
+        if numbers[0]:
+            n_copied = min(n, numbers[0] - 1)
+            memcpy(found, PyBytes_AsString(text), n_copied)
+            (<char *>found)[n_copied] = 0
+    elif what == OPEN_WRITER:
+        (<zcore_writer **>found)[0] = _new_writer(handle, <int>numbers[0], json)
+    elif what == N_GIVEN:
+        n = handle.array.n_given
+    else:
+        (handle.array.flush, handle.array.close, handle.array.abort)[<int>what - <int>FLUSH]()
+        # If the array was replaced, its own handle says so.
+        with suppress(errors.ZcoreError):
+            handle.of.update()
+    if what <= EXPECT:
+        handle.update()
+    return n
+
+
+cdef int64_t _get_attrs(zcore_array *array, char *json, int64_t size, zcore_error *error) noexcept nogil:
+    return _ask(AN_ARRAY, array, ATTRIBUTES, &size, NULL, NULL, json, error)
 
 
 cdef int _resize(zcore_array *array, const int64_t *shape, zcore_error *error) noexcept nogil:
-    return _ask(array, RESIZE, shape, NULL, NULL, NULL, error)
+    return <int>_ask(AN_ARRAY, array, RESIZE, shape, NULL, NULL, NULL, error)
 
 
 cdef int _refresh(zcore_array *array, zcore_error *error) noexcept nogil:
-    return _ask(array, REFRESH, NULL, NULL, NULL, NULL, error)
+    return <int>_ask(AN_ARRAY, array, REFRESH, NULL, NULL, NULL, NULL, error)
 
 
 cdef int _set_attr(zcore_array *array, const char *name, const char *json, zcore_error *error) noexcept nogil:
-    return _ask(array, SET_ATTRIBUTE, NULL, name, json, NULL, error)
+    return <int>_ask(AN_ARRAY, array, SET_ATTRIBUTE, NULL, name, json, NULL, error)
 
 
 cdef int _sync(zcore_array *array, zcore_error *error) noexcept nogil:
-    return _ask(array, SYNC, NULL, NULL, NULL, NULL, error)
+    return <int>_ask(AN_ARRAY, array, SYNC, NULL, NULL, NULL, NULL, error)
 
 
 cdef int _expect(zcore_array *array, const char *dtype, int ndim, zcore_error *error) noexcept nogil:
     cdef int64_t number = ndim
-    return _ask(array, EXPECT, &number, dtype, NULL, NULL, error)
+    return <int>_ask(AN_ARRAY, array, EXPECT, &number, dtype, NULL, NULL, error)
 
 
 cdef zcore_writer *_writer_open(zcore_array *array, int axis, const char *options, zcore_error *error) noexcept nogil:
     cdef int64_t number = axis
     cdef zcore_writer *writer = NULL
-    _ask(array, OPEN_WRITER, &number, NULL, options, &writer, error)
+    _ask(AN_ARRAY, array, OPEN_WRITER, &number, NULL, options, &writer, error)
     return writer
 
 
@@ -838,7 +839,7 @@ cdef int _give(zcore_writer *writer, Moved what, const int64_t *start, const int
 
 
 cdef int _writer_flush(zcore_writer *writer, zcore_error *error) noexcept nogil:
-    return _end(writer, FLUSH, error)
+    return <int>_ask(A_WRITER, writer, FLUSH, NULL, NULL, NULL, NULL, error)
 
 
 cdef int _writer_close(zcore_writer *writer, zcore_error *error) noexcept nogil:
@@ -849,50 +850,15 @@ cdef int _writer_abort(zcore_writer *writer, zcore_error *error) noexcept nogil:
     return _end(writer, ABORT, error)
 
 
-cdef int _end(zcore_writer *writer, Ended how, zcore_error *error) noexcept with gil:
-    """Store all that a writer was given, or drop it."""
-    cdef Call call
-    cdef Slot *slot = _enter(A_WRITER, writer, &call, error)
-    cdef Handle handle
-    cdef int code = -1
-    if slot == NULL:
-        return -1 if how == FLUSH else _fail(error, ZCORE_OK, "") + 1
-    try:
-        try:
-            handle = <Handle>slot.handle
-            if how == FLUSH:
-                handle.array.flush()
-            elif how == CLOSE:
-                handle.array.close()
-            else:
-                handle.array.abort()
-            code = 0
-            _fail(error, ZCORE_OK, "")
-            # If the array was replaced, its own handle says so.
-            with suppress(errors.ZcoreError):
-                handle.of.update()
-        except BaseException as exception:
-            code = _refused(<Handle>slot.handle, error, exception)
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        pass
-    if how != FLUSH and code == 0:
+cdef int _end(zcore_writer *writer, Asked how, zcore_error *error) noexcept nogil:
+    cdef int code = <int>_ask(A_WRITER, writer, how, NULL, NULL, NULL, NULL, error)
+    if code == 0:
         _close_as(A_WRITER, writer)
-    _leave(&call)
     return code
 
 
-cdef int64_t _writer_n_given(const zcore_writer *writer) noexcept with gil:
-    cdef Call call
-    cdef Slot *slot = _enter(A_WRITER, writer, &call, NULL)
-    cdef int64_t n = -1
-    if slot == NULL:
-        return -1
-    try:
-        n = (<Handle>slot.handle).array.n_given
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        pass
-    _leave(&call)
-    return n
+cdef int64_t _writer_n_given(const zcore_writer *writer) noexcept nogil:
+    return _ask(A_WRITER, writer, N_GIVEN, NULL, NULL, NULL, NULL, NULL)
 
 
 cdef zcore_api _table
