@@ -23,17 +23,13 @@ from zcore.stores.keys import prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self, TypeAlias, TypeVar
+    from typing import Any, Self, TypeVar
 
     from zcore.engine.views import View
     from zcore.formats.base import Format
-    from zcore.indexing.product import Product
     from zcore.kernel.io.locks import ObjectLocks
-    from zcore.kernel.select.box import Box
-    from zcore.kernel.select.points import Boxes
     from zcore.stores.base import Identity, Store
 
-    Selected: TypeAlias = Box | Product | Boxes
     _Result = TypeVar("_Result")
 
 
