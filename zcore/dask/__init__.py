@@ -12,7 +12,7 @@ import numpy as np
 
 import zcore
 from zcore.errors import Needing
-from zcore.kernel.select.box import count_of
+from zcore.kernel.select.box import slice_in
 from zcore.text.arguments import as_bool
 
 with Needing("zcore.dask needs", "dask", "dask", "zcore.dask"):
@@ -118,7 +118,7 @@ def store(source: dask.array.Array, target: zcore.Array, region: slice | tuple[s
                         "shape=x.shape, chunks=x.chunksize, dtype=x.dtype")
     compute = as_bool(compute, "compute")
     box = _checked_region(region, target.shape)
-    expected = tuple([count_of(*part.indices(length)) for part, length in zip(box, target.shape, strict=True)])
+    expected = tuple([slice_in(part, length)[2] for part, length in zip(box, target.shape, strict=True)])
     if source.shape != expected:
         raise ValueError(f"the source has shape {source.shape}, the region {expected} of an array of {target.shape}")
     target._binding.check_writable()

@@ -18,7 +18,7 @@ import numpy as np
 
 from zcore.errors import HugeIndexError, SelectionError
 from zcore.indexing.product import Product, dense
-from zcore.kernel.select.box import Box, basic, count_of, in_bounds
+from zcore.kernel.select.box import Box, basic, in_bounds, slice_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,10 +72,8 @@ def indexed(selection: Any, shape: tuple[int, ...]) -> Product | Box:
                 result.append((len(slices), (length,)))
                 slices.append((0, 1, length))
         elif isinstance(index, slice):
-            start, stop, step = index.indices(shape[d])
-            count = count_of(start, stop, step)
-            result.append((d, (count,)))
-            slices.append((start, step if count > 1 else 1, count))
+            slices.append(slice_in(index, shape[d]))
+            result.append((d, slices[d][2:]))
         elif isinstance(index, int):
             slices.append((in_bounds(index, d, shape[d]), 1, 1))
         elif index.dtype == bool and index.ndim and _is_alone(index, indices) and (kept := dense(index)) is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from zcore.errors import SelectionError
 from zcore.indexing.numpy import joined, normal_index
 from zcore.indexing.product import Product, dense
-from zcore.kernel.select.box import count_of, in_bounds
+from zcore.kernel.select.box import in_bounds, slice_in
 
 if TYPE_CHECKING:
     from typing import Any
@@ -42,10 +42,8 @@ def orthogonal(selection: Any, shape: tuple[int, ...]) -> Product:
         if isinstance(index, int):
             slices.append((in_bounds(index, d, length), 1, 1))
         elif isinstance(index, slice):
-            start, stop, step = index.indices(length)
-            count = count_of(start, stop, step)
-            slices.append((start, step if count > 1 else 1, count))
-            result.append((d, (count,)))
+            slices.append(slice_in(index, length))
+            result.append((d, slices[d][2:]))
         else:
             if index.ndim != 1:
                 raise SelectionError(f"lists and masks of an orthogonal selection have one dimension, that of axis {d} "

@@ -116,11 +116,9 @@ def basic(selection, tuple shape not None):
             f"too many indices for array: array is {ndim}-dimensional, but {n_given} were indexed", dimension=ndim)
     for index in indices:
         if type(index) is slice:
-            start, stop, step = index.indices(shape[d])
-            count = _count_of(start, stop, step)
+            start, step, count = _slice_in(index, shape[d])
             starts.append(start)
-            # With one element the step does not matter, and it may exceed 64 bits.
-            steps.append(step if count > 1 else 1)
+            steps.append(step)
             counts.append(count)
             d += 1
         elif index is Ellipsis:
@@ -142,19 +140,23 @@ def basic(selection, tuple shape not None):
     return Box(tuple(starts), tuple(steps), tuple(counts), dropped, len(dropped) == ndim and not has_ellipsis)
 
 
-def count_of(start, stop, step):
-    """Return the length of a range, also if it is more than Python's `len` may return.
+def slice_in(index, length):
+    """Return (start, step, count) of a slice of a dimension, also if that is longer than Python's `len` may return.
 
-    >>> count_of(5, -1, -2), count_of(0, 2**33, 3), count_of(4, 0, 1)
-    (3, 2863311531, 0)
+    >>> slice_in(slice(None, None, -2), 6), slice_in(slice(0, None, 3), 2**33), slice_in(slice(4, 0), 6)
+    ((5, -2, 3), (0, 3, 2863311531), (4, 1, 0))
     """
-    return _count_of(start, stop, step)
+    return _slice_in(index, length)
 
 
-cdef inline object _count_of(object start, object stop, object step):
+cdef tuple _slice_in(object index, object length):
+    start, stop, step = index.indices(length)
     if sizeof(Py_ssize_t) == 8:
-        return len(range(start, stop, step))     # no dimension is longer
-    return max(0, (stop - start + step + (-1 if step > 0 else 1)) // step)
+        count = len(range(start, stop, step))     # no dimension is longer
+    else:
+        count = max(0, (stop - start + step + (-1 if step > 0 else 1)) // step)
+    # With one element the step does not matter, and it may exceed 64 bits.
+    return start, step if count > 1 else 1, count
 
 
 def in_bounds(index, Py_ssize_t dimension, length):
