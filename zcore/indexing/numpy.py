@@ -147,16 +147,24 @@ def _n_dims_behind(indices, ellipsis):
     return sum(map(_n_dims, indices[[index is ellipsis for index in indices].index(True):]))
 
 
-def _complete(indices, shape):
-    """Add a missing ellipsis, and make all checks that do not need the numbers in arrays."""
-    ellipses = sum([index is ... for index in indices])
-    if ellipses > 1:
+def has_ellipsis(indices: Sequence[NormalIndex], n_given: int, shape: tuple[int, ...]) -> bool:
+    """Return whether one of several indices, which use `n_given` dimensions, is an ellipsis.
+
+    Raises : SelectionError, if several are, or there are too many indices.
+    """
+    n_ellipses = sum([index is ... for index in indices])
+    if n_ellipses > 1:
         raise SelectionError("an index can only have a single ellipsis ('...')")
-    n_given = sum(map(_n_dims, indices))
     if n_given > len(shape):
         raise SelectionError(f"too many indices for array: array is {len(shape)}-dimensional, but {n_given} were "
                              "indexed", dimension=len(shape))
-    if not ellipses and n_given < len(shape):
+    return n_ellipses == 1
+
+
+def _complete(indices, shape):
+    """Add a missing ellipsis, and make all checks that do not need the numbers in arrays."""
+    n_given = sum(map(_n_dims, indices))
+    if not has_ellipsis(indices, n_given, shape) and n_given < len(shape):
         indices.append(Ellipsis)
     d = 0
     for index in indices:

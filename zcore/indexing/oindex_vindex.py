@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import SelectionError
-from zcore.indexing.numpy import joined, normal_index
+from zcore.indexing.numpy import has_ellipsis, joined, normal_index
 from zcore.indexing.product import Product, dense
 from zcore.kernel.select.box import in_bounds, slice_in
 
@@ -145,16 +145,10 @@ def _completed(selection: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return a selection as one index for each dimension, without ellipsis and new axes."""
     given = list(selection) if isinstance(selection, tuple) else [selection]
     indices = [normal_index(index) for index in given]
-    n_ellipses = sum([index is Ellipsis for index in indices])
-    if n_ellipses > 1:
-        raise SelectionError("an index can only have a single ellipsis ('...')")
     if any([index is None for index in indices]):
         raise SelectionError("this kind of selection has no new axes")
-    n_left = len(shape) - (len(indices) - n_ellipses)
-    if n_left < 0:
-        raise SelectionError(f"too many indices for array: array is {len(shape)}-dimensional, but "
-                             f"{len(indices) - n_ellipses} were indexed", dimension=len(shape))
-    if not n_ellipses:
-        return indices + [slice(None)] * n_left
-    i = [index is Ellipsis for index in indices].index(True)
-    return indices[:i] + [slice(None)] * n_left + indices[i + 1:]
+    n_given = sum([index is not ... for index in indices])
+    if not has_ellipsis(indices, n_given, shape):
+        indices.append(...)
+    i = [index is ... for index in indices].index(True)
+    return indices[:i] + [slice(None)] * (len(shape) - n_given) + indices[i + 1:]
