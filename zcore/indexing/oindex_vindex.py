@@ -94,12 +94,9 @@ def masked(mask: Any, shape: tuple[int, ...]) -> Product:
     if not shape:
         return Product(shape, [], [], [(None, (int(mask),))])
     kept = dense(mask)
-    if kept is not None:
-        lengths = kept[1:]
-        return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), kept[0], lengths)], [(0, lengths)])
-    found = mask.nonzero()
-    lengths = found[0].shape
-    return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), found, lengths)], [(0, lengths)])
+    selected = mask.nonzero() if kept is None else kept[0]
+    lengths = selected[0].shape if kept is None else kept[1:]
+    return Product(shape, [None] * len(shape), [(tuple(range(len(shape))), selected, lengths)], [(0, lengths)])
 
 
 def points(selection: Any, shape: tuple[int, ...]) -> Product:
