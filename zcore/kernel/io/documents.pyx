@@ -19,8 +19,8 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_close, object_read_start,
-    object_stands, object_try_open, same_identity,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_read_start, object_stands, object_try_open,
+    same_identity,
 )
 from zcore.kernel.status cimport Status, status_clear
 
@@ -82,7 +82,7 @@ def read_first(bytes directory not None, tuple names not None, int64_t limit):
             n = fd
             if fd >= 0:
                 n = object_read_start(fd, limit, &buffer, &identity, &status)
-                object_close(fd)
+                close(fd)
         if n == ABSENT:
             continue
         try:
@@ -178,7 +178,7 @@ cdef class Look:
 
     def __dealloc__(self):
         if self.fd >= 0:
-            object_close(self.fd)
+            close(self.fd)
 
     def is_same(self):
         """Return whether a document of this name is still the same file, or still missing, and so are the others."""
@@ -219,7 +219,7 @@ cdef class Descriptor:
 
     def __dealloc__(self):
         if self.fd >= 0:
-            object_close(self.fd)
+            close(self.fd)
 
     def close(self):
         """Close the file; an OSError tells what the system finds only now. Later calls do nothing."""

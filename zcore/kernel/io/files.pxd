@@ -69,7 +69,6 @@ cdef int object_identify(int fd, Identity *identity, Status *status) noexcept no
 cdef int object_read_at(int fd, int64_t offset, int64_t n_bytes, uint8_t *dst, Status *status) noexcept nogil
 # The same for bytes that go to several places in memory, at most 1024.
 cdef int object_read_pieces(int fd, int64_t offset, const Piece *pieces, int n, Status *status) noexcept nogil
-cdef void object_close(int fd) noexcept nogil
 
 
 cdef struct Block:              # a range of the bytes, in memory

@@ -557,10 +557,6 @@ cdef const uint8_t *content_at(const Content *content, int64_t offset, int64_t n
     return scratch.data
 
 
-cdef void object_close(int fd) noexcept nogil:
-    close(fd)
-
-
 cdef int64_t n_forks() noexcept nogil:
     return _n_forks
 

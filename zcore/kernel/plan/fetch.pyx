@@ -12,11 +12,12 @@ page.
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
+from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_store
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Content, Identity, Piece, buffer_reserve, content_at, object_close, object_identify, object_open,
-    object_read, object_read_at, object_read_pieces, object_read_rest,
+    ABSENT, FAILED, Content, Identity, Piece, buffer_reserve, content_at, object_identify, object_open, object_read,
+    object_read_at, object_read_pieces, object_read_rest,
 )
 from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_index cimport ShardProgram
@@ -141,7 +142,7 @@ cdef int fetch_end(Plan plan, Object *object, int code, Worker *worker) noexcept
 
 cdef void fetch_close(Object *object) noexcept nogil:
     if object.content.fd >= 0 and not object.is_shared:
-        object_close(object.content.fd)
+        close(object.content.fd)
     object.content.fd = -1
 
 

@@ -23,9 +23,10 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memchr, memcmp, memcpy, memset, strlen
+from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_store
-from zcore.kernel.io.files cimport identify_fd, object_close
+from zcore.kernel.io.files cimport identify_fd
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport Bytes, zc_new, zc_resized
 from zcore.kernel.select.grid cimport Span
@@ -874,7 +875,7 @@ cdef class Extents:
         if self.files != NULL:
             for i in range(self.n_slots):
                 if self.files[i].target >= 0 and self.files[i].fd >= 0:
-                    object_close(self.files[i].fd)
+                    close(self.files[i].fd)
                     zc_add(&n_held, -1)
             free(self.files)
 
@@ -911,7 +912,7 @@ cdef class Extents:
 
     cdef void leave(self, const Place *place) noexcept nogil:
         if place.fd >= 0 and not place.is_shared:
-            object_close(place.fd)
+            close(place.fd)
 
     cdef File *_slot_of(self, int64_t target) noexcept nogil:
         """Return the slot of a target, or the free slot where it belongs. At least half of the slots are free."""
@@ -934,7 +935,7 @@ cdef class Extents:
         except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
             return
         if identify_fd(place.fd, &place.identity) != 0:
-            object_close(place.fd)
+            close(place.fd)
             place.fd = -1
 
 
