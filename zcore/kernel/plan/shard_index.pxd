@@ -9,10 +9,10 @@ Offsets count from the first byte of the shard, and an empty chunk has 2**64 - 1
 """
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
-from zcore.kernel.plan.cache cimport Cache, Kept
+from zcore.kernel.plan.cache cimport Cache
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport Workspace
-from zcore.kernel.io.files cimport Buffer, Content, Identity
+from zcore.kernel.io.files cimport Buffer, Content
 from zcore.kernel.memory cimport Bytes
 from zcore.kernel.select.grid cimport Axis
 from zcore.kernel.select.tasks cimport Tasks
@@ -30,12 +30,7 @@ cdef struct IndexForm:         # how an index is stored; if shards differ in sha
     int64_t number             # distinguishes indices of the same shard that must not be mixed up
     int64_t base               # where the shard begins in its content: 0, except for a shard in a shard
 
-ctypedef Kept ShardIndex       # a cached index: offset and size of each chunk, in words
 
-
-# Return NULL without memory; the result has one reference.
-cdef ShardIndex *index_new(int64_t n_words) noexcept nogil
-cdef void index_release(ShardIndex *index) noexcept nogil
 # Notes that the failure lies in the chunk at `position` of an outer shard.
 cdef void note_outer(Status *status, int64_t position) noexcept nogil
 # Sorts by offset; chunks without bytes come last.
@@ -78,10 +73,7 @@ cdef class ShardProgram:
 
 
 cdef class IndexCache(Cache):
-    # Returns the cached index of a shard of `size` bytes at `base` of its file, with one more reference, or NULL.
-    cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil
-    # Caches an index, unless its shard is so young that another one could have the same identity.
-    cdef void keep(self, ShardIndex *index, int fd, int dirfd) noexcept nogil
+    pass
 
 
 cdef class ShardLevels:

@@ -14,7 +14,6 @@ cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX
 from libc.stdlib cimport qsort
 
-from zcore.kernel.plan.cache cimport kept_new, kept_release
 from zcore.kernel.codec.program cimport Program
 from zcore.kernel.io.files cimport content_at
 from zcore.kernel.select.grid cimport axis_init
@@ -29,21 +28,12 @@ cdef extern from * nogil:
     uint64_t __builtin_bswap64(uint64_t x)
 
 cdef enum:
-    WORD_NBYTES = 8
     ENTRY_NBYTES = 16
     MAX_INDEX_NBYTES = 1 << 30             # 2**26 chunks: more in one object are refused before memory is allocated
 
 
 # Maximum levels of shards in shards of a program.
 MAX_LEVELS = MAX_SHARD_LEVELS
-
-
-cdef ShardIndex *index_new(int64_t n_words) noexcept nogil:
-    return kept_new(n_words * WORD_NBYTES)
-
-
-cdef void index_release(ShardIndex *index) noexcept nogil:
-    kept_release(index)
 
 
 cdef void note_outer(Status *status, int64_t position) noexcept nogil:
@@ -266,17 +256,13 @@ cdef int64_t _capped(uint64_t number) noexcept nogil:
 
 @cython.final
 cdef class IndexCache(Cache):
-    """LRU cache of shard indices, each with the identity of its shard; see `Cache`."""
+    """LRU cache of shard indices, each with the identity of its shard; see `Cache`.
+
+    An index is the offset and the size of each chunk, in words.
+    """
 
     def __cinit__(self, int64_t capacity, *args, **kwargs):
         self.max_nbytes = capacity // 2
-
-    cdef ShardIndex *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
-        return self.get(identity, base, size, form, False)
-
-    cdef void keep(self, ShardIndex *index, int fd, int dirfd) noexcept nogil:
-        if self.trusts(&index.identity, fd, dirfd):
-            self.put(index)
 
     def info(self):
         """Return the use of the cache: a dict of hits, misses, indices, nbytes and capacity."""

@@ -20,14 +20,13 @@ from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swa
 from zcore.kernel.io.files cimport Buffer, Content, buffer_free, buffer_reserve, content_at
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_new_zeros
+from zcore.kernel.plan.cache cimport Kept, kept_new, kept_release
 from zcore.kernel.plan.chunk cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
 from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
 from zcore.kernel.plan.shard_index import INDICES
 
-from zcore.kernel.plan.shard_index cimport (
-    Extent, IndexForm, ShardIndex, ShardProgram, index_new, index_release, note_outer, sort_extents,
-)
+from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
 from zcore.kernel.select.grid cimport Axis, Span, ceil_div
 from zcore.kernel.select.open_array cimport MAX_KEY
 from zcore.kernel.status cimport (
@@ -289,7 +288,7 @@ cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const 
     # Programs never have more levels. The second comparison tells the compiler.
     cdef bint is_last = level == plan.levels.n - 1 or level == MAX_SHARD_LEVELS - 1
     cdef int64_t limit = plan.levels.limit_of(level)
-    cdef ShardIndex *index = NULL
+    cdef Kept *index = NULL
     cdef IndexForm form
     cdef Extent extent
     cdef int64_t i, position
@@ -329,25 +328,25 @@ cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const 
         if code != OK:
             break
     if index != NULL:
-        index_release(index)
+        kept_release(index)
     return code
 
 
-cdef ShardIndex *_index_of(ShardReader self, Plan plan, const Shard *shard, int level, const IndexForm *form,
+cdef Kept *_index_of(ShardReader self, Plan plan, const Shard *shard, int level, const IndexForm *form,
                            int64_t size, Worker *worker) noexcept nogil:
     """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
-    cdef ShardIndex *index = NULL
+    cdef Kept *index = NULL
     cdef uint64_t *words = NULL
     # Shards that are passed are in memory and have no identity.
     cdef bint is_kept = self.cache is not None and shard.object.content.fd >= 0
     cdef int64_t base = shard.object.content.start + form.base
     if is_kept:
-        index = self.cache.find(&shard.object.identity, base, size, form.number)
+        index = self.cache.get(&shard.object.identity, base, size, form.number, False)
     if index != NULL:
         return index
     # A shard that is too short for its index is refused before memory is allocated.
     if size >= form.n_bytes:
-        index = index_new(2 * form.n_chunks)
+        index = kept_new(2 * form.n_chunks * <int64_t>sizeof(uint64_t))
         if index == NULL:
             fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
             return NULL
@@ -355,14 +354,14 @@ cdef ShardIndex *_index_of(ShardReader self, Plan plan, const Shard *shard, int 
     if (<ShardProgram>plan.levels.programs[level]).read_index(
             form, &shard.object.content, size, words, &worker.encoded, &worker.work, &worker.status) != OK:
         if index != NULL:
-            index_release(index)
+            kept_release(index)
         return NULL
     index.identity = shard.object.identity
     index.base = base
     index.size = size
     index.form = form.number
-    if is_kept:
-        self.cache.keep(index, shard.object.content.fd, plan.dirfd)
+    if is_kept and self.cache.trusts(&index.identity, shard.object.content.fd, plan.dirfd):
+        self.cache.put(index)
     return index
 
 
