@@ -146,7 +146,7 @@ class PlanReader:
 
     def _fetch_shard(self, feed, source, key, task):
         """Pass a shard as a whole, or its index and the selected chunks if they are few."""
-        is_few = feed.is_few(task)
+        is_few = self._plan.is_few(task)
         for i in range(2 * MAX_REPLACED):
             try:
                 # Some services change tags although the object is the same. A shard that is read whole needs no tag.
@@ -166,7 +166,7 @@ class PlanReader:
         Without identities, the shard may have been replaced between two requests. So whatever is wrong with the parts,
         nothing is an error before the shard was read by one request.
         """
-        start, n_bytes = feed.index_part(task)
+        start, n_bytes = self._plan.index_part(task)
         found = source.get_with_identity(key, Within((start, n_bytes)))
         if found is None:
             self._lacks = True

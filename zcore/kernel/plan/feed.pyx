@@ -147,14 +147,6 @@ cdef class Feed:
 
     # shards in parts
 
-    def is_few(self, int64_t task):
-        """Return whether the selection touches fewer than half of the chunks of a shard."""
-        return self.plan.is_few(task)
-
-    def index_part(self, int64_t task):
-        """Return the byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
-        return self.plan.index_part(task)
-
     def wanted(self, int64_t task, int64_t size, list blocks not None):
         """Return the byte ranges of a shard that are needed beside those at hand, a list of (start, stop).
 
