@@ -412,7 +412,8 @@ cdef class Plan(Tasks):
 
     cdef object _error(self, object codecs):
         cdef str key = None
-        cdef str direction = self._direction()
+        # A failed merge could not decode the chunk it read, or has not found it.
+        cdef str direction = "encode" if self.status.is_encode else "decode"
         cdef tuple inner = ()
         raised, self.raised = self.raised, None
         if self.status.code == OK or self.status.code == STALE:
@@ -436,9 +437,6 @@ cdef class Plan(Tasks):
         assert self.levels is not None
         self.spans_of(self.object_of(task), spans)
         return (<ShardProgram>self.levels.programs[0]).index_part(self.n_chunks_of(self.levels.axes_of(0), spans))
-
-    def _direction(self):
-        return None
 
 
 cdef int64_t _n_todo(Plan plan) noexcept nogil:

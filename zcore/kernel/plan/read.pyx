@@ -55,9 +55,6 @@ cdef class ReadPlan(Plan):
         _spread_files(self, n_threads)
         return OK
 
-    def _direction(self):
-        return "decode"
-
     def keep(self, ChunkCache chunks not None, int64_t form):
         """Use a cache: look chunks up there, and cache those that are decoded.
 

@@ -88,10 +88,6 @@ cdef class WritePlan(Plan):
         """Whether objects that hold only the fill value are stored."""
         return bool(self.opened.keep_filled)
 
-    def _direction(self):
-        # A failed merge could not decode the chunk it read, or has not found it.
-        return "encode" if self.status.is_encode else "decode"
-
     cdef int open_worker(self, Worker *worker) noexcept nogil:
         cdef int code
         # Each worker has its own temporary names.
