@@ -104,7 +104,8 @@ cdef class Plan(Tasks):
     cdef int64_t max_deferred
     cdef int64_t *deferred_tasks
 
-    # Computes what depends on the selection and the number of threads, beside the tasks: OK or NO_MEMORY.
+    # Computes what depends on the selection and the number of threads, beside the tasks: OK or NO_MEMORY. The
+    # constructors of subclasses end with it.
     cdef int adapt(self, int n_threads) noexcept nogil
     # Makes this the plan of another box, as if it were new, without Python: OK; NO_MEMORY; or -1 - d if the box does
     # not fit into dimension d.

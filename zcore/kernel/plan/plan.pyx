@@ -145,7 +145,6 @@ cdef class Plan(Tasks):
             self.program = <Program>self.opened.program
         if self.opened.n_levels:
             self.levels = ShardLevels(self)
-        Plan.adapt(self, options.n_threads)
         self.extents = options.extents
         if self.extents is not None:
             self.extents.prepare(self)

@@ -41,8 +41,9 @@ cdef class ReadPlan(Plan):
             options = PlanOptions()
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
-            self.shards = ShardReader(self, options)
-        _spread_files(self, options.n_threads)
+            self.shards = ShardReader(options.indices)
+        if self.adapt(options.n_threads) != OK:
+            raise MemoryError
         self.is_filled = (options.holds_zeros and self.items is None
                           and is_filled(self.opened.fill, self.opened.itemsize, b"\0", 1))
 
@@ -52,7 +53,8 @@ cdef class ReadPlan(Plan):
             self.keeps = _fits_cache(self)
         if self.shards is not None and self.shards.follow(self, n_threads) != OK:
             return NO_MEMORY
-        _spread_files(self, n_threads)
+        # Parts of one file are read in order, for the sake of disks.
+        self.set_lanes(n_threads if self.dirfd != -1 else 1)
         return OK
 
     def keep(self, ChunkCache chunks not None, int64_t form):
@@ -106,11 +108,6 @@ cdef class ReadPlan(Plan):
     def is_few(self, int64_t task):
         """Whether the selection touches fewer than half of the chunks of a shard."""
         return self.shards is not None and self.shards.is_few(self, task)
-
-
-cdef void _spread_files(ReadPlan plan, int n_threads) noexcept nogil:
-    # Parts of one file are read in order, for the sake of disks.
-    plan.set_lanes(n_threads if plan.dirfd != -1 else 1)
 
 
 cdef bint _fits_cache(ReadPlan plan) noexcept nogil:

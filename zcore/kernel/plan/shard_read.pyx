@@ -23,7 +23,7 @@ from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.plan.cache cimport Kept, kept_new, kept_release
 from zcore.kernel.plan.chunk cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
-from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
+from zcore.kernel.plan.plan cimport Object, Plan, Worker
 from zcore.kernel.plan.shard_index import INDICES
 
 from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
@@ -53,18 +53,15 @@ cdef class ShardReader:
 
     Parameters
     ----------
-    plan : Plan
-        The plan that owns this reader.
-    options : PlanOptions
+    indices : IndexCache or None
+        Cache for shard indices; None: the cache that all arrays share.
     """
 
     def __cinit__(self):
         self.places = NULL
 
-    def __init__(self, Plan plan not None, PlanOptions options not None):
-        self.cache = INDICES if options.indices is None else options.indices
-        if self.follow(plan, options.n_threads) != OK:
-            raise MemoryError
+    def __init__(self, IndexCache indices):
+        self.cache = INDICES if indices is None else indices
 
     def __dealloc__(self):
         _free_places(self)

@@ -34,7 +34,7 @@ cdef class ShardWriter:
     cdef int64_t n_open        # tasks in progress; no order: a crew is found under the guard
     cdef bint parts_are_encoded    # False: parts without any codec are only copied, so helpers would not help
 
-    # Follows a plan that is begun anew: OK or NO_MEMORY.
+    # Follows the number of threads: OK or NO_MEMORY.
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil
     # Begin and end a task. A thread that looks between the choice of a task and its begin may leave without helping.
     cdef void begin(self) noexcept nogil

@@ -79,18 +79,14 @@ cdef class ShardWriter:
     ----------
     plan : Plan
         The plan that owns this writer.
-    n_threads : int
-        Number of threads that will run the plan.
     """
 
     def __cinit__(self):
         self.crews = NULL
 
-    def __init__(self, Plan plan not None, int n_threads):
+    def __init__(self, Plan plan not None):
         self.shards = <ShardProgram>plan.levels.programs[0]
         self.parts_are_encoded = plan.program.n_steps > 0 or plan.levels.n > 1
-        if self.follow(plan, n_threads) != OK:
-            raise MemoryError
 
     def __dealloc__(self):
         free(self.crews)

@@ -47,9 +47,9 @@ cdef class WritePlan(Plan):
         self.encodes = True
         Plan.__init__(self, array, selection, elements, options)
         if self.levels is not None:
-            self.shards = ShardWriter(self, options.n_threads)
-        self.room = max(1, min(<int>MAX_WAITING, <int>_MAX_OPEN // max(1, options.n_threads)))
-        _find_fill(self)
+            self.shards = ShardWriter(self)
+        if self.adapt(options.n_threads) != OK:
+            raise MemoryError
         if self.items is not None and not self.opened.keep_filled:
             self.is_fill = self.items.is_fill
         for d in range(self.ndim):
