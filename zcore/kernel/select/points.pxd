@@ -91,15 +91,6 @@ cdef class Points:
     cdef Boxes boxes           # None: the points are elements
     cdef const int64_t *box_of  # of each piece
 
-    cdef int _add(self, int g, dims, selected) except -1
-    cdef int _touch(self, Group *group, const int64_t *counts, int64_t *firsts, int64_t n_keys, int64_t n) except -1
-    cdef int _sort(self, Group *group) except -1
-    cdef int _set_bounds(self, Group *group, int k, const int64_t *keys, const int64_t *order, const int64_t *finer,
-                         int64_t n, int64_t unit) except -1
-    cdef int64_t *_room(self, int64_t n) except NULL
-    cdef int64_t *_hold(self, array) except NULL
-    cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
-                      int64_t *origin, int64_t *end) noexcept nogil
     cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil
     cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
     # The touched chunks of a cut inside one chunk of a coarser cut, as numbers for `chunk_span`: the first, and how

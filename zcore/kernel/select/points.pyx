@@ -122,180 +122,10 @@ cdef class Points:
             if unequal is not None:
                 self.cuts[0][d].runs = unequal.table
                 self.cuts[0][d].n_runs = unequal.n_runs
-        self.groups = <Group *>self._hold(np.zeros(len(groups) * sizeof(Group), np.uint8))
+        self.groups = <Group *>_hold(self, np.zeros(len(groups) * sizeof(Group), np.uint8))
         self.n_groups = len(groups)
         for g, (dims, selected) in enumerate(groups):
-            self._add(g, dims, selected)
-
-    cdef int _add(self, int g, dims, selected) except -1:
-        cdef Group *group = &self.groups[g]
-        cdef int d
-        for d in dims:
-            assert self.group_of[d] < 0
-            self.group_of[d] = g
-            group.dims[group.n_dims] = d
-            group.n_dims += 1
-        if isinstance(selected, Boxes):
-            assert self.n_groups == 1 and group.n_dims == self.ndim
-            return _add_boxes(self, group, selected)
-        if isinstance(selected, np.ndarray):
-            assert self.n_groups == 1 and selected.flags.c_contiguous and selected.dtype == np.bool_
-            if not _add_mask(self, group, selected):
-                return _add_vectors(self, group, [vector.astype(np.int64, copy=False)
-                                                  for vector in np.asarray(selected).nonzero()])
-            return 0
-        return _add_vectors(self, group, selected)
-
-    cdef int _touch(self, Group *group, const int64_t *counts, int64_t *firsts, int64_t n_keys, int64_t n) except -1:
-        """Note the n chunks with points, for each cut."""
-        cdef int last = self.n_cuts - 1
-        cdef int64_t unit = 1
-        cdef int64_t *keys = firsts
-        cdef int64_t *bounds = self._room(n + 1)
-        cdef int64_t key, position, i
-        cdef int e, k
-        group.bounds[last] = bounds
-        group.samples = self._room(n * group.n_dims)
-        group.n_runs[last] = n
-        bounds[0] = n = 0
-        for key in range(n_keys):
-            if counts[key] == 0:
-                continue
-            position = firsts[key]
-            for e in range(group.n_dims - 1, -1, -1):
-                group.samples[n * group.n_dims + e] = position % group.mask_shape[e]
-                position //= group.mask_shape[e]
-            bounds[n + 1] = bounds[n] + counts[key]
-            # Overwrites entries that were already visited.
-            keys[n] = key
-            n += 1
-        for k in range(last - 1, -1, -1):
-            for e in range(group.n_dims):
-                unit *= _ratio(self, k + 1, group.dims[e])
-            self._set_bounds(group, k, keys, NULL, NULL, n, unit)
-            for i in range(group.n_runs[k] + 1):
-                group.bounds[k][i] = bounds[group.bounds[k][i]]
-        return 0
-
-    cdef int _sort(self, Group *group) except -1:
-        """Sort the points of a group by object, and by the chunks in each object."""
-        cdef int64_t lowest[MAX_NDIM]
-        cdef int64_t extent[MAX_NDIM]
-        cdef int64_t origin[MAX_NDIM]
-        cdef int64_t end[MAX_NDIM]
-        cdef int64_t at[MAX_NDIM]
-        cdef const int64_t *index
-        cdef int64_t low, high, i, n_keys, key
-        cdef int64_t weight[MAX_NDIM]
-        cdef int64_t unit = 1
-        cdef int64_t last = 0
-        cdef int64_t *keys
-        cdef cnp.ndarray held
-        cdef bint is_sorted = True
-        cdef bint is_joined
-        cdef int shift
-        cdef int e, d, k
-        product = 1
-        for e in range(group.n_dims):
-            d = group.dims[e]
-            index = self.index_of[d]
-            low = high = index[0]
-            for i in range(1, group.n):
-                low = min(low, index[i])
-                high = max(high, index[i])
-            if low < 0 or high >= self.length_of[d]:
-                raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
-                                     f"{self.length_of[d]}", dimension=d)
-            origin[e] = end[e] = 0
-            lowest[e] = _number_at(&self.cuts[0][d], low)
-            extent[e] = _number_at(&self.cuts[0][d], high) - lowest[e] + 1
-            product *= extent[e]
-            for k in range(1, self.n_cuts):
-                product *= _ratio(self, k, d)
-        if product > INT64_MAX:
-            raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
-                                   feature="points in so many chunks")
-        n_keys = product
-        # The number of a chunk and that of an element in it are sorted as one key, if there are few chunks. So later
-        # nothing is looked up in the points as they were given, where each look misses the cache.
-        elements = 1
-        for e in range(group.n_dims - 1, -1, -1):
-            weight[e] = min(elements, UINT32_MAX)
-            elements *= self.cuts[self.n_cuts - 1][group.dims[e]].chunk
-        is_joined = n_keys <= MAX_UPPER and elements <= UINT32_MAX
-        shift = 32 if is_joined else 0
-        held = np.empty(group.n, np.int64)
-        keys = <int64_t *>cnp.PyArray_DATA(held)
-        with nogil:
-            for i in range(group.n):
-                # Mostly in the chunk of the previous point (as for a mask): then no division is needed.
-                if not _lies_in(self, group, i, origin, end):
-                    for e in range(group.n_dims):
-                        at[e] = self.index_of[group.dims[e]][i]
-                    key = self._key(group, at, lowest, extent, origin, end) << shift
-                    if key < last:
-                        is_sorted = False
-                    last = key
-                keys[i] = last
-                if is_joined:
-                    for e in range(group.n_dims):
-                        keys[i] += (self.index_of[group.dims[e]][i] - origin[e]) * weight[e]
-        k = self.n_cuts - 1
-        if is_joined and not is_sorted:
-            group.order = self._room(group.n)
-            group.within = <uint32_t *>self._hold(np.empty(group.n, np.uint32))
-            group.bounds[k] = self._hold(np.zeros(n_keys + 1, np.int64))
-            with nogil:
-                group.n_runs[k] = order_within(keys, group.n, n_keys, group.order, group.within, group.bounds[k])
-        elif not is_sorted:
-            group.order = self._hold(held.argsort(kind="stable").astype(np.int64, copy=False))
-        for k in reversed(range(self.n_cuts)):
-            if k < self.n_cuts - 1:
-                self._set_bounds(group, k, keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit << shift)
-            elif group.bounds[k] == NULL:
-                self._set_bounds(group, k, keys, group.order, NULL, group.n, unit << shift)
-            for e in range(group.n_dims if k else 0):
-                unit *= _ratio(self, k, group.dims[e])
-        return 0
-
-    cdef int _set_bounds(self, Group *group, int k, const int64_t *keys, const int64_t *order, const int64_t *finer,
-                         int64_t n, int64_t unit) except -1:
-        """Note the runs of a cut; the arguments are those of `bounds_of`."""
-        with nogil:
-            group.n_runs[k] = bounds_of(keys, order, finer, n, unit, NULL)
-        group.bounds[k] = self._room(group.n_runs[k] + 1)
-        with nogil:
-            bounds_of(keys, order, finer, n, unit, group.bounds[k])
-        return 0
-
-    cdef int64_t *_room(self, int64_t n) except NULL:
-        return self._hold(np.empty(n, np.int64))
-
-    cdef int64_t *_hold(self, array) except NULL:
-        self.held.append(array)
-        return <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>array)
-
-    cdef int64_t _key(self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
-                      int64_t *origin, int64_t *end) noexcept nogil:
-        """Return a number for an element's chunk, in C order of the objects and the chunks in each; set its range."""
-        cdef int64_t key = 0
-        cdef int64_t number, length
-        cdef int e, d, k
-        for e in range(group.n_dims):
-            d = group.dims[e]
-            number = _number_at(&self.cuts[0][d], at[e])
-            key = key * extent[e] + number - lowest[e]
-            _place_of(&self.cuts[0][d], number, &origin[e], &length)
-            end[e] = origin[e] + length
-        for k in range(1, self.n_cuts):
-            for e in range(group.n_dims):
-                d = group.dims[e]
-                length = self.cuts[k][d].chunk
-                number = (at[e] - origin[e]) // length
-                key = key * _ratio(self, k, d) + number
-                origin[e] += number * length
-                end[e] = origin[e] + length
-        return key
+            _add(self, g, dims, selected)
 
     # geometry
 
@@ -387,6 +217,183 @@ cdef class Points:
         return tuple(inside), tuple(outside)
 
 
+cdef int _add(Points self, int g, dims, selected) except -1:
+    cdef Group *group = &self.groups[g]
+    cdef int d
+    for d in dims:
+        assert self.group_of[d] < 0
+        self.group_of[d] = g
+        group.dims[group.n_dims] = d
+        group.n_dims += 1
+    if isinstance(selected, Boxes):
+        assert self.n_groups == 1 and group.n_dims == self.ndim
+        return _add_boxes(self, group, selected)
+    if isinstance(selected, np.ndarray):
+        assert self.n_groups == 1 and selected.flags.c_contiguous and selected.dtype == np.bool_
+        if not _add_mask(self, group, selected):
+            return _add_vectors(self, group, [vector.astype(np.int64, copy=False)
+                                              for vector in np.asarray(selected).nonzero()])
+        return 0
+    return _add_vectors(self, group, selected)
+
+
+cdef int _touch(Points self, Group *group, const int64_t *counts, int64_t *firsts, int64_t n_keys, int64_t n) except -1:
+    """Note the n chunks with points, for each cut."""
+    cdef int last = self.n_cuts - 1
+    cdef int64_t unit = 1
+    cdef int64_t *keys = firsts
+    cdef int64_t *bounds = _room(self, n + 1)
+    cdef int64_t key, position, i
+    cdef int e, k
+    group.bounds[last] = bounds
+    group.samples = _room(self, n * group.n_dims)
+    group.n_runs[last] = n
+    bounds[0] = n = 0
+    for key in range(n_keys):
+        if counts[key] == 0:
+            continue
+        position = firsts[key]
+        for e in range(group.n_dims - 1, -1, -1):
+            group.samples[n * group.n_dims + e] = position % group.mask_shape[e]
+            position //= group.mask_shape[e]
+        bounds[n + 1] = bounds[n] + counts[key]
+        # Overwrites entries that were already visited.
+        keys[n] = key
+        n += 1
+    for k in range(last - 1, -1, -1):
+        for e in range(group.n_dims):
+            unit *= _ratio(self, k + 1, group.dims[e])
+        _set_bounds(self, group, k, keys, NULL, NULL, n, unit)
+        for i in range(group.n_runs[k] + 1):
+            group.bounds[k][i] = bounds[group.bounds[k][i]]
+    return 0
+
+
+cdef int _sort(Points self, Group *group) except -1:
+    """Sort the points of a group by object, and by the chunks in each object."""
+    cdef int64_t lowest[MAX_NDIM]
+    cdef int64_t extent[MAX_NDIM]
+    cdef int64_t origin[MAX_NDIM]
+    cdef int64_t end[MAX_NDIM]
+    cdef int64_t at[MAX_NDIM]
+    cdef const int64_t *index
+    cdef int64_t low, high, i, n_keys, key
+    cdef int64_t weight[MAX_NDIM]
+    cdef int64_t unit = 1
+    cdef int64_t last = 0
+    cdef int64_t *keys
+    cdef cnp.ndarray held
+    cdef bint is_sorted = True
+    cdef bint is_joined
+    cdef int shift
+    cdef int e, d, k
+    product = 1
+    for e in range(group.n_dims):
+        d = group.dims[e]
+        index = self.index_of[d]
+        low = high = index[0]
+        for i in range(1, group.n):
+            low = min(low, index[i])
+            high = max(high, index[i])
+        if low < 0 or high >= self.length_of[d]:
+            raise SelectionError(f"index {low if low < 0 else high} is out of bounds for axis {d} with size "
+                                 f"{self.length_of[d]}", dimension=d)
+        origin[e] = end[e] = 0
+        lowest[e] = _number_at(&self.cuts[0][d], low)
+        extent[e] = _number_at(&self.cuts[0][d], high) - lowest[e] + 1
+        product *= extent[e]
+        for k in range(1, self.n_cuts):
+            product *= _ratio(self, k, d)
+    if product > INT64_MAX:
+        raise UnsupportedError("points in shards that have more than 2**63 chunks between them",
+                               feature="points in so many chunks")
+    n_keys = product
+    # The number of a chunk and that of an element in it are sorted as one key, if there are few chunks. So later
+    # nothing is looked up in the points as they were given, where each look misses the cache.
+    elements = 1
+    for e in range(group.n_dims - 1, -1, -1):
+        weight[e] = min(elements, UINT32_MAX)
+        elements *= self.cuts[self.n_cuts - 1][group.dims[e]].chunk
+    is_joined = n_keys <= MAX_UPPER and elements <= UINT32_MAX
+    shift = 32 if is_joined else 0
+    held = np.empty(group.n, np.int64)
+    keys = <int64_t *>cnp.PyArray_DATA(held)
+    with nogil:
+        for i in range(group.n):
+            # Mostly in the chunk of the previous point (as for a mask): then no division is needed.
+            if not _lies_in(self, group, i, origin, end):
+                for e in range(group.n_dims):
+                    at[e] = self.index_of[group.dims[e]][i]
+                key = _key(self, group, at, lowest, extent, origin, end) << shift
+                if key < last:
+                    is_sorted = False
+                last = key
+            keys[i] = last
+            if is_joined:
+                for e in range(group.n_dims):
+                    keys[i] += (self.index_of[group.dims[e]][i] - origin[e]) * weight[e]
+    k = self.n_cuts - 1
+    if is_joined and not is_sorted:
+        group.order = _room(self, group.n)
+        group.within = <uint32_t *>_hold(self, np.empty(group.n, np.uint32))
+        group.bounds[k] = _hold(self, np.zeros(n_keys + 1, np.int64))
+        with nogil:
+            group.n_runs[k] = order_within(keys, group.n, n_keys, group.order, group.within, group.bounds[k])
+    elif not is_sorted:
+        group.order = _hold(self, held.argsort(kind="stable").astype(np.int64, copy=False))
+    for k in reversed(range(self.n_cuts)):
+        if k < self.n_cuts - 1:
+            _set_bounds(self, group, k, keys, group.order, group.bounds[k + 1], group.n_runs[k + 1], unit << shift)
+        elif group.bounds[k] == NULL:
+            _set_bounds(self, group, k, keys, group.order, NULL, group.n, unit << shift)
+        for e in range(group.n_dims if k else 0):
+            unit *= _ratio(self, k, group.dims[e])
+    return 0
+
+
+cdef int _set_bounds(Points self, Group *group, int k, const int64_t *keys, const int64_t *order, const int64_t *finer,
+                     int64_t n, int64_t unit) except -1:
+    """Note the runs of a cut; the arguments are those of `bounds_of`."""
+    with nogil:
+        group.n_runs[k] = bounds_of(keys, order, finer, n, unit, NULL)
+    group.bounds[k] = _room(self, group.n_runs[k] + 1)
+    with nogil:
+        bounds_of(keys, order, finer, n, unit, group.bounds[k])
+    return 0
+
+
+cdef int64_t *_room(Points self, int64_t n) except NULL:
+    return _hold(self, np.empty(n, np.int64))
+
+
+cdef int64_t *_hold(Points self, array) except NULL:
+    self.held.append(array)
+    return <int64_t *>cnp.PyArray_DATA(<cnp.ndarray>array)
+
+
+cdef int64_t _key(Points self, const Group *group, const int64_t *at, const int64_t *lowest, const int64_t *extent,
+                  int64_t *origin, int64_t *end) noexcept nogil:
+    """Return a number for an element's chunk, in C order of the objects and the chunks in each; set its range."""
+    cdef int64_t key = 0
+    cdef int64_t number, length
+    cdef int e, d, k
+    for e in range(group.n_dims):
+        d = group.dims[e]
+        number = _number_at(&self.cuts[0][d], at[e])
+        key = key * extent[e] + number - lowest[e]
+        _place_of(&self.cuts[0][d], number, &origin[e], &length)
+        end[e] = origin[e] + length
+    for k in range(1, self.n_cuts):
+        for e in range(group.n_dims):
+            d = group.dims[e]
+            length = self.cuts[k][d].chunk
+            number = (at[e] - origin[e]) // length
+            key = key * _ratio(self, k, d) + number
+            origin[e] += number * length
+            end[e] = origin[e] + length
+    return key
+
+
 cdef int _add_vectors(Points self, Group *group, vectors) except -1:
     cdef cnp.ndarray vector
     cdef int e
@@ -397,7 +404,7 @@ cdef int _add_vectors(Points self, Group *group, vectors) except -1:
         self.vectors[group.dims[e]] = vector
         group.n = cnp.PyArray_SIZE(vector)
     assert group.n > 0
-    return self._sort(group)
+    return _sort(self, group)
 
 
 # boxes
@@ -483,14 +490,14 @@ cdef bint _add_mask(Points self, Group *group, mask) except -1:
     n_ranks *= group.n_segments
     if n_ranks > group.n or product * FEW_POINTS > group.n:
         return False
-    group.ranks = self._room(n_ranks + 1)
+    group.ranks = _room(self, n_ranks + 1)
     counted, first = np.zeros(product, np.int64), np.empty(product, np.int64)
     counts, firsts = <int64_t *>cnp.PyArray_DATA(counted), <int64_t *>cnp.PyArray_DATA(first)
     self.vectors[group.dims[0]] = inside
     group.mask = <const uint8_t *>cnp.PyArray_DATA(inside)
     with nogil:
         _count_mask(self, group, extent, counts, firsts)
-    self._touch(group, counts, firsts, product, np.count_nonzero(counted))
+    _touch(self, group, counts, firsts, product, np.count_nonzero(counted))
     assert group.ranks[n_ranks] == group.n
     return True
 
@@ -513,7 +520,7 @@ cdef void _count_mask(Points self, Group *group, const int64_t *extent, int64_t 
     while True:
         at[last] = 0
         while at[last] < group.mask_shape[last]:
-            key = self._key(group, at, lowest, extent, origin, end)
+            key = _key(self, group, at, lowest, extent, origin, end)
             stop = min(end[last], group.mask_shape[last])
             n = 0
             for i in range(at[last], stop):
