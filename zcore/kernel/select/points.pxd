@@ -65,9 +65,6 @@ cdef class Boxes:
     cdef Side *sides           # for each box, one per dimension
     cdef tuple highest         # largest selected index of all boxes in each dimension
 
-    cdef int _make(self, int64_t n, tuple shape, int ndim) except -1
-    # Returns the lowest selected index from `low` on, or -1.
-    cdef int64_t next_from(self, int64_t box, int d, int64_t low) noexcept nogil
     # Returns how many elements of a dimension a box selects from `low` to `high`, the lowest of them in `first`, and
     # its index in the box in `out`. There must be at least one.
     cdef int64_t part_of(self, int64_t box, int d, int64_t low, int64_t high, int64_t *first,

@@ -441,7 +441,7 @@ cdef int64_t _cut_boxes(Points self, int64_t **vectors, int64_t *numbers) noexce
     cdef int d
     for box in range(self.boxes.n):
         for d in range(self.ndim):
-            at[d] = self.boxes.next_from(box, d, 0)
+            at[d] = _next_from(self.boxes, box, d, 0)
         d = 0
         while d >= 0:
             if numbers != NULL:
@@ -451,10 +451,10 @@ cdef int64_t _cut_boxes(Points self, int64_t **vectors, int64_t *numbers) noexce
             n += 1
             d = self.ndim - 1
             while d >= 0:
-                at[d] = self.boxes.next_from(box, d, self.chunk_end(d, at[d]))
+                at[d] = _next_from(self.boxes, box, d, self.chunk_end(d, at[d]))
                 if at[d] >= 0:
                     break
-                at[d] = self.boxes.next_from(box, d, 0)
+                at[d] = _next_from(self.boxes, box, d, 0)
                 d -= 1
     return n
 
@@ -735,7 +735,7 @@ cdef class Boxes:
         cdef Side *side
         cdef tuple shape = boxes[0].shape
         cdef int ndim = len(boxes[0].counts)
-        self._make(len(boxes), shape, ndim)
+        _make(self, len(boxes), shape, ndim)
         highest = [0] * self.ndim
         for b in range(len(boxes)):
             box = boxes[b]
@@ -774,7 +774,7 @@ cdef class Boxes:
         cdef Side *side
         cdef int ndim = len(counts)
         cdef const int64_t *first = <const int64_t *>cnp.PyArray_DATA(starts)
-        self._make(len(starts), counts, ndim)
+        _make(self, len(starts), counts, ndim)
         assert starts.dtype == np.int64 and starts.flags.c_contiguous and starts.size == self.n * ndim > 0
         for d in range(self.ndim):
             count = counts[d]
@@ -786,13 +786,6 @@ cdef class Boxes:
                 side.axis = d
         self.highest = tuple([int(low) + count - 1 for low, count in zip(np.max(starts, axis=0), counts, strict=True)])
         return self
-
-    cdef int _make(self, int64_t n, tuple shape, int ndim) except -1:
-        assert 0 < ndim <= MAX_NDIM and self.sides == NULL
-        self.n, self.shape, self.ndim = n, shape, ndim
-        self.held = np.zeros((n, ndim * sizeof(Side)), np.uint8)
-        self.sides = <Side *>cnp.PyArray_DATA(<cnp.ndarray>self.held)
-        return 0
 
     def __repr__(self):
         return f"Boxes({self.n}, {self.shape})"
@@ -817,11 +810,6 @@ cdef class Boxes:
         """Whether all elements lie in an array of `shape`."""
         return all([last < length for last, length in zip(self.highest, shape, strict=True)])
 
-    cdef int64_t next_from(self, int64_t box, int d, int64_t low) noexcept nogil:
-        cdef const Side *side = &self.sides[box * self.ndim + d]
-        cdef int64_t number = _number_from(side, low)
-        return side.low + number * _distance(side) if number < side.count else -1
-
     cdef int64_t part_of(self, int64_t box, int d, int64_t low, int64_t high, int64_t *first,
                          int64_t *out) noexcept nogil:
         cdef const Side *side = &self.sides[box * self.ndim + d]
@@ -830,6 +818,21 @@ cdef class Boxes:
         first[0] = side.low + number * _distance(side)
         out[0] = number if side.step > 0 else side.count - 1 - number
         return last - number + 1
+
+
+cdef int _make(Boxes self, int64_t n, tuple shape, int ndim) except -1:
+    assert 0 < ndim <= MAX_NDIM and self.sides == NULL
+    self.n, self.shape, self.ndim = n, shape, ndim
+    self.held = np.zeros((n, ndim * sizeof(Side)), np.uint8)
+    self.sides = <Side *>cnp.PyArray_DATA(<cnp.ndarray>self.held)
+    return 0
+
+
+cdef int64_t _next_from(Boxes self, int64_t box, int d, int64_t low) noexcept nogil:
+    """Return the lowest selected index from `low` on, or -1."""
+    cdef const Side *side = &self.sides[box * self.ndim + d]
+    cdef int64_t number = _number_from(side, low)
+    return side.low + number * _distance(side) if number < side.count else -1
 
 
 cdef inline int64_t _distance(const Side *side) noexcept nogil:
