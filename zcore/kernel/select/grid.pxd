@@ -19,6 +19,9 @@ cdef struct Run:               # consecutive chunks of one length
     int64_t first              # first chunk
 
 
+# Returns the last of n numbers that is at most `limit`, by its position; the first one always is. They ascend, and each
+# is so many words behind the one before.
+cdef int64_t last_at_most(const int64_t *numbers, int64_t distance, int64_t n, int64_t limit) noexcept nogil
 # Returns the run that holds an element, or with is_chunk a chunk. It must lie in the n runs.
 cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil
 

@@ -28,17 +28,21 @@ from libc.string cimport memcmp
 from zcore.kernel.memory cimport zc_new, zc_resized
 
 
-cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil:
+cdef int64_t last_at_most(const int64_t *numbers, int64_t distance, int64_t n, int64_t limit) noexcept nogil:
     cdef int64_t low = 0
     cdef int64_t high = n
     cdef int64_t middle
     while high - low > 1:
         middle = (low + high) // 2
-        if (runs[middle].first if is_chunk else runs[middle].origin) <= i:
+        if numbers[middle * distance] <= limit:
             low = middle
         else:
             high = middle
     return low
+
+
+cdef int64_t run_of(const Run *runs, int64_t n, int64_t i, bint is_chunk) noexcept nogil:
+    return last_at_most(&runs.first if is_chunk else &runs.origin, sizeof(Run) // sizeof(int64_t), n, i)
 
 
 cdef inline int64_t _number(object value) except -1:
@@ -411,18 +415,10 @@ cdef void axis_span(const Axis *axis, int64_t k, Span *span) noexcept nogil:
 
 
 cdef void _span_in_runs(const Axis *axis, int64_t k, Span *span) noexcept nogil:
-    cdef int64_t low = 0
-    cdef int64_t high = axis.n_runs
-    cdef int64_t middle
+    # Runs that a step skips have no touched chunks and are passed over.
+    cdef int64_t r = last_at_most(axis.before, 1, axis.n_runs, k)
     cdef Axis part
-    # The last run with at most k touched chunks before it. Runs that a step skips have none and are passed over.
-    while high - low > 1:
-        middle = (low + high) // 2
-        if axis.before[middle] <= k:
-            low = middle
-        else:
-            high = middle
-    _part_of(axis, low, &part)
-    axis_span(&part, k - axis.before[low], span)
-    span.chunk += axis.runs[low].first
-    span.origin += axis.runs[low].origin
+    _part_of(axis, r, &part)
+    axis_span(&part, k - axis.before[r], span)
+    span.chunk += axis.runs[r].first
+    span.origin += axis.runs[r].origin

@@ -16,7 +16,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from zcore.kernel.memory cimport zc_new_zeros
-from zcore.kernel.select.grid cimport Axis, Edges, Run, Span, axis_span, run_of
+from zcore.kernel.select.grid cimport Axis, Edges, Run, Span, axis_span, last_at_most, run_of
 from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cnp.import_array()
@@ -691,16 +691,7 @@ cdef void _place_of(const Cut *cut, int64_t number, int64_t *origin, int64_t *le
 
 cdef int64_t _run_at(const Group *group, int cut, int64_t first) noexcept nogil:
     """Return the number of the run that begins with a point, in sorted order; the number of runs for the end."""
-    cdef int64_t low = 0
-    cdef int64_t high = group.n_runs[cut]
-    cdef int64_t middle
-    while low < high:
-        middle = (low + high) // 2
-        if group.bounds[cut][middle] < first:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return last_at_most(group.bounds[cut], 1, group.n_runs[cut] + 1, first)
 
 
 # boxes
