@@ -60,6 +60,8 @@ cdef int object_stands(int dirfd, const char *name, Status *status) noexcept nog
 cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
 # Continues behind the first `n_bytes`; returns the new size or FAILED.
 cdef int64_t object_read_rest(int fd, int64_t n_bytes, int64_t limit, Buffer *buffer, Status *status) noexcept nogil
+# Whether an object has these bytes, no more and no others.
+cdef bint object_has(int fd, const char *content, int64_t n_bytes) noexcept nogil
 # Reads up to `limit` bytes of a regular file and takes its identity: returns their number, ABSENT or FAILED.
 cdef int64_t object_read_start(int fd, int64_t limit, Buffer *buffer, Identity *identity,
                                Status *status) noexcept nogil

@@ -13,7 +13,7 @@ from libc.errno cimport (
 from libc.stdint cimport INT64_MAX
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
-from libc.string cimport memcpy, strlen, strrchr
+from libc.string cimport memcmp, memcpy, strlen, strrchr
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_CREAT, O_EXCL, O_NOCTTY, O_NONBLOCK, O_RDONLY, O_WRONLY, openat
 from posix.stat cimport S_ISDIR, S_ISLNK, S_ISREG
 from posix.unistd cimport close, pread, pwrite
@@ -22,7 +22,7 @@ from zcore.kernel.atomics cimport zc_load, zc_store, zc_wall_ns
 from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.status cimport (
     CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
-    fail, fail_errno,
+    fail, fail_errno, status_clear,
 )
 
 cdef extern from *:
@@ -452,6 +452,18 @@ cdef int64_t object_read(int fd, int64_t limit, Buffer *buffer, Status *status) 
         if errno != EINTR:
             fail_errno(status, IO_READ, errno)
             return FAILED
+
+
+cdef bint object_has(int fd, const char *content, int64_t n_bytes) noexcept nogil:
+    cdef Buffer buffer
+    cdef Status status
+    cdef bint has
+    buffer.data, buffer.capacity = NULL, 0
+    status_clear(&status)
+    has = (object_read(fd, n_bytes, &buffer, &status) == n_bytes
+           and memcmp(buffer.data, content, <size_t>n_bytes) == 0)
+    buffer_free(&buffer)
+    return has
 
 
 cdef int object_identify(int fd, Identity *identity, Status *status) noexcept nogil:

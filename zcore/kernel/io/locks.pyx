@@ -28,14 +28,14 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
 from libc.stdint cimport int64_t, uint64_t, uint8_t
-from libc.string cimport memcmp, memset
+from libc.string cimport memset
 from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDONLY, O_RDWR, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.io.files cimport (
-    TAKEN, Buffer, Identity, Staging, buffer_free, count_fork, identify_fd, identify_name, n_forks, object_commit,
-    object_drop, object_read, object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
+    TAKEN, Identity, Staging, count_fork, identify_fd, identify_name, n_forks, object_commit, object_drop, object_has,
+    object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
 )
 from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport (
@@ -641,20 +641,14 @@ cdef class _Hold:
 
         The name leads to the document that is held, so this is what a read of the name gives, without opening it again.
         """
-        cdef Buffer buffer
-        cdef Status status
         cdef Identity *identity = &self.holder.identity
         cdef int64_t n = len(content)
         cdef const char *expected = content
         cdef bint is_same
         if not self.held or self.holder.fd < 0 or identity.size != n:
             return None
-        buffer.data, buffer.capacity = NULL, 0
-        status_clear(&status)
         with nogil:
-            is_same = (object_read(self.holder.fd, n, &buffer, &status) == n
-                       and memcmp(buffer.data, expected, <size_t>n) == 0)
-            buffer_free(&buffer)
+            is_same = object_has(self.holder.fd, expected, n)
         return _identity_of(identity) if is_same else None
 
     @property

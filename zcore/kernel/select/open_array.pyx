@@ -6,15 +6,14 @@ Compiled because it turns the Python values of an array into C values, so that a
 cimport cython
 from cpython.ref cimport PyObject, Py_INCREF, Py_XDECREF
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, strlen
+from libc.string cimport memcpy, strlen
 from posix.fcntl cimport AT_FDCWD, O_CLOEXEC, O_NOCTTY, O_NONBLOCK, O_RDONLY, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_wall_ns
 from zcore.kernel.codec.program cimport Program
-from zcore.kernel.io.files cimport Buffer, Identity, buffer_free, identify_fd, identify_name, object_read, same_identity
+from zcore.kernel.io.files cimport Identity, identify_fd, identify_name, object_has, same_identity
 from zcore.kernel.select.grid cimport Edges
-from zcore.kernel.status cimport Status, status_clear
 
 
 cdef const Opened *opened_hold(const Opened *opened) noexcept nogil:
@@ -273,25 +272,10 @@ cdef int document_hold(const Opened *opened) noexcept nogil:
         return -1
     fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
     if fd >= 0 and not (identify_fd(fd, &identity) == 0 and same_identity(&identity, &opened.identity)
-                        and _has_content(opened, fd)):
+                        and (opened.n_content < 0 or object_has(fd, opened.content, opened.n_content))):
         close(fd)
         fd = -1
     return fd
-
-
-cdef bint _has_content(const Opened *opened, int fd) noexcept nogil:
-    cdef Buffer content
-    cdef Status status
-    cdef bint same
-    if opened.n_content < 0:
-        return True
-    content.data = NULL
-    content.capacity = 0
-    status_clear(&status)
-    same = (object_read(fd, opened.n_content, &content, &status) == opened.n_content
-            and memcmp(content.data, opened.content, <size_t>opened.n_content) == 0)
-    buffer_free(&content)
-    return same
 
 
 cdef bint document_stands(const Opened *opened) noexcept nogil:
