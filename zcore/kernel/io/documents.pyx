@@ -14,15 +14,14 @@ from libc.errno cimport ENAMETOOLONG, ENOMEM, errno
 from libc.stdint cimport int64_t
 from libc.string cimport memchr, memcmp, memcpy, strlen
 from posix.fcntl cimport AT_FDCWD
-from posix.stat cimport S_ISREG
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_read_start, object_stands, object_try_open,
-    same_identity,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_identify, object_read_start, object_stands,
+    object_try_open, same_identity,
 )
-from zcore.kernel.status cimport Status, status_clear
+from zcore.kernel.status cimport OK, Status, status_clear
 
 cdef enum:
     MAX_PATH_NBYTES = 4096     # with the final zero; the system refuses longer paths, too
@@ -408,7 +407,6 @@ cdef extern from *:
     """
     #include <fcntl.h>
     #include <stdint.h>
-    #include <sys/stat.h>
     #include <unistd.h>
     #ifdef __linux__
     #include <sys/syscall.h>
@@ -431,12 +429,6 @@ cdef extern from *:
     }
     """
     int zc_open_at(const char *path) nogil
-    ctypedef struct c_stat "struct stat":
-        unsigned int st_mode
-        long st_dev
-        long st_ino
-    int fstat(int fd, c_stat *status) nogil
-    int c_stat_of "stat"(const char *path, c_stat *status) nogil
 
 
 def open_again(bytes path not None, bytes place not None):
@@ -468,10 +460,8 @@ def open_again(bytes path not None, bytes place not None):
 
 cdef bint _is_reached(int fd, const char *path, bint is_direct) noexcept nogil:
     """Whether a descriptor is a regular file that the path leads to."""
-    cdef c_stat found
-    cdef c_stat named
-    if fstat(fd, &found) != 0 or not S_ISREG(found.st_mode):
-        return False
-    if is_direct:
-        return True
-    return c_stat_of(path, &named) == 0 and named.st_dev == found.st_dev and named.st_ino == found.st_ino
+    cdef Identity found
+    cdef Identity named
+    cdef Status status
+    return object_identify(fd, &found, &status) == OK and (is_direct or (
+        identify_name(AT_FDCWD, path, &named) == 0 and named.device == found.device and named.inode == found.inode))
