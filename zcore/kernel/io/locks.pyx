@@ -418,26 +418,17 @@ cdef enum:
 cdef int _poll_signals(void *context) noexcept with gil:
     """Poll signals for waits that only the caller stops. Keeps the exception of a signal handler for `_Hold`."""
     cdef _Hold hold = <_Hold>context
-    cdef object exception
     try:
-        exception = _pending_signal()
-        if exception is None and hold.plan is not None and hold.plan.stopped:
-            exception = Stopped("the plan was stopped")
-        if exception is None:
+        try:
+            PyErr_CheckSignals()
+            if hold.plan is not None and hold.plan.stopped:
+                raise Stopped("the plan was stopped")
             return 0
-        hold.exception = exception
+        except BaseException as exception:
+            hold.exception = exception
     except:  # noqa: E722 (the only clause that cannot raise itself; no caller could see an exception)
         pass
     return 1
-
-
-cdef object _pending_signal():
-    """Run signal handlers; return the exception that one raised, or None."""
-    try:
-        PyErr_CheckSignals()
-    except BaseException as exception:
-        return exception
-    return None
 
 
 class Stopped(Exception):
