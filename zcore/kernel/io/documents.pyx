@@ -18,7 +18,7 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, object_identify, object_read_start, object_stands,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, numbers_of, object_identify, object_read_start, object_stands,
     object_try_open, same_identity,
 )
 from zcore.kernel.status cimport OK, Status, status_clear
@@ -87,8 +87,7 @@ def read_first(bytes directory not None, tuple names not None, int64_t limit):
         try:
             if n == FAILED:
                 raise _fault(status.sys_errno or ENOMEM, directory, names[i])
-            return i, PyBytes_FromStringAndSize(<char *>buffer.data, n), (
-                identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns)
+            return i, PyBytes_FromStringAndSize(<char *>buffer.data, n), numbers_of(&identity)
         finally:
             buffer_free(&buffer)
     return None

@@ -33,6 +33,8 @@ cdef struct Identity:           # identity of an object's bytes: changes wheneve
     int64_t ctime_ns
 
 cdef bint same_identity(const Identity *a, const Identity *b) noexcept nogil
+# The five numbers, as a store gives them.
+cdef tuple numbers_of(const Identity *identity)
 # Both return 0 or the errno.
 cdef int identify_fd(int fd, Identity *identity) noexcept nogil
 cdef int identify_name(int dirfd, const char *name, Identity *identity) noexcept nogil

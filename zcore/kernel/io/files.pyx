@@ -306,6 +306,10 @@ cdef bint same_identity(const Identity *a, const Identity *b) noexcept nogil:
             and a.mtime_ns == b.mtime_ns and a.ctime_ns == b.ctime_ns)
 
 
+cdef tuple numbers_of(const Identity *identity):
+    return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
+
+
 cdef void _identity_of(const c_stat *found, Identity *identity) noexcept nogil:
     identity.device = found.st_dev
     identity.inode = found.st_ino

@@ -34,8 +34,8 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.io.files cimport (
-    TAKEN, Identity, Staging, count_fork, identify_fd, identify_name, n_forks, object_commit, object_drop, object_has,
-    object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
+    TAKEN, Identity, Staging, count_fork, identify_fd, identify_name, n_forks, numbers_of, object_commit, object_drop,
+    object_has, object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
 )
 from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport (
@@ -592,7 +592,6 @@ cdef class _Hold:
         cdef Staging staging
         cdef Status status
         cdef uint64_t number = token
-        cdef Identity *identity = &self.holder.identity
         self._check_whole()
         status_clear(&status)
         staging_init(&staging, number, fsync)
@@ -601,7 +600,7 @@ cdef class _Hold:
                 _finish(self.dirfd, &staging, &status)
         if status.code != OK:
             raise make_error(&status, self._name(), None, None, None, ())
-        return _identity_of(identity)
+        return numbers_of(&self.holder.identity)
 
     def replace_beside(self, bytes name not None, content, *, token, bint fsync=False):
         """Replace another file in the directory of the held document, wherever a move has taken it; see `replace`."""
@@ -640,7 +639,7 @@ cdef class _Hold:
             return None
         with nogil:
             is_same = object_has(self.holder.fd, expected, n)
-        return _identity_of(identity) if is_same else None
+        return numbers_of(identity) if is_same else None
 
     @property
     def dir_fd(self):
@@ -652,10 +651,6 @@ cdef int _finish(int dirfd, Staging *staging, Status *status) noexcept nogil:
     if staging_write_out(staging, status) == OK and staging.writes_out:
         pass_barrier(dirfd, True, status)
     return status.code
-
-
-cdef tuple _identity_of(const Identity *identity):
-    return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
 
 
 # A handler that raises at each of so many calls is itself broken, so the loop ends.

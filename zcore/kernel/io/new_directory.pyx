@@ -11,7 +11,7 @@ from posix.stat cimport mkdir
 from posix.unistd cimport close
 
 from zcore.kernel.io.files cimport (
-    Identity, Staging, identify_name, object_commit, object_stage, object_stands, staging_init,
+    Identity, Staging, identify_name, numbers_of, object_commit, object_stage, object_stands, staging_init,
 )
 from zcore.kernel.io.locks cimport forget_copy, note_copy
 from zcore.kernel.status cimport OK, Status, status_clear
@@ -103,9 +103,7 @@ def new_directory(bytes path not None, tuple names not None, tuple values not No
         found = _make(directory, &files, is_locked, document, &identity) if 0 < files.n <= MAX_FILES else -1
     if found < 0:
         return None
-    if found > 0:
-        return ()
-    return identity.device, identity.inode, identity.size, identity.mtime_ns, identity.ctime_ns
+    return () if found > 0 else numbers_of(&identity)
 
 
 cdef int _make(const char *path, const Files *files, bint is_locked, const char *document,
