@@ -263,7 +263,8 @@ cdef class Edges:
         return True
 
     def __eq__(self, other):
-        return type(other) is Edges and _equals(self, other)
+        return (type(other) is Edges and self.n_runs == (<Edges>other).n_runs
+                and memcmp(self.table, (<Edges>other).table, (self.n_runs + 1) * sizeof(Run)) == 0)
 
     def __hash__(self):
         return hash(("edges", _first_runs(self, min(self.n_runs, 64))))
@@ -277,11 +278,6 @@ cdef class Edges:
 
 cdef tuple _first_runs(Edges self, int64_t n):
     return tuple([(self.table[i].edge, self.table[i + 1].first - self.table[i].first) for i in range(n)])
-
-
-cdef bint _equals(Edges self, Edges other):
-    return (self.n_runs == other.n_runs
-            and memcmp(self.table, other.table, (self.n_runs + 1) * sizeof(Run)) == 0)
 
 
 cdef int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:

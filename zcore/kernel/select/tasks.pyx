@@ -93,7 +93,7 @@ cdef class Tasks:
         else:
             self.items = elements
             self.has_elements = elements.has_elements
-        _measure_longest(self)
+        self.measure(self.opened.chunk_shape, &self.layout)
         return 0
 
     cdef int project_anew(self, const Selected *selected, char *data, const int64_t *strides) noexcept nogil:
@@ -104,7 +104,7 @@ cdef class Tasks:
         self.has_elements = True
         for d in range(self.ndim):
             self.data_strides[d] = strides[d]
-        _measure_longest(self)
+        self.measure(self.opened.chunk_shape, &self.layout)
         return code
 
     cdef void measure(self, const int64_t *lengths, Layout *layout) noexcept nogil:
@@ -406,10 +406,6 @@ cdef int _set_axis(Tasks self, int d, const Selected *selected) noexcept nogil:
     if code < 0:
         return NO_MEMORY
     return -1 - d if code else OK
-
-
-cdef void _measure_longest(Tasks self) noexcept nogil:
-    self.measure(self.opened.chunk_shape, &self.layout)
 
 
 cdef int _set_array(Tasks self, object elements) except -1:
