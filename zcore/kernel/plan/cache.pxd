@@ -50,8 +50,6 @@ cdef class Cache:
     # Caches content that was read from a file of trusted identity, if there is room.
     cdef void put(self, Kept *kept) noexcept nogil
     cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil
-    cdef void _lock(self) noexcept nogil
-    cdef void _touch(self, Kept *kept) noexcept nogil
     cdef dict _info(self, str what)
 
 

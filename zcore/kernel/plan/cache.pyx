@@ -73,17 +73,10 @@ cdef class Cache:
         with nogil:
             _release_row(_shrink(self, 0))
 
-    cdef void _lock(self) noexcept nogil:
-        # The exchange acquires what was done under the guard, and the store of 0 releases it.
-        cdef int64_t n = 0
-        while not zc_swap_if(&self.guard, 0, 1):
-            zc_back_off(n)
-            n += 1
-
     cdef Kept *get(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
                    bint asks_again) noexcept nogil:
         cdef Kept *kept
-        self._lock()
+        _lock(self)
         kept = _look_up(self, identity, base, size, form)
         if kept == NULL:
             self.n_misses += not asks_again
@@ -92,7 +85,7 @@ cdef class Cache:
             zc_add(&kept.n_holders, 1)
             if kept != self.newest:
                 _unlink(self, kept)
-                self._touch(kept)
+                _touch(self, kept)
         zc_store(&self.guard, 0)
         return kept
 
@@ -103,14 +96,14 @@ cdef class Cache:
         cdef Kept **bucket = &self.buckets[_bucket(&kept.identity, kept.base)]
         cdef Kept *dropped = NULL
         cdef int64_t n_bytes = _cost(kept)
-        self._lock()
+        _lock(self)
         # Another thread may have cached the same content at the same time.
         if n_bytes <= self.max_nbytes and _look_up(self, &kept.identity, kept.base, kept.size, kept.form) == NULL:
             dropped = _shrink(self, self.capacity - n_bytes)
             zc_add(&kept.n_holders, 1)
             kept.next = bucket[0]
             bucket[0] = kept
-            self._touch(kept)
+            _touch(self, kept)
             self.n_bytes += n_bytes
             self.n_kept += 1
         zc_store(&self.guard, 0)
@@ -118,28 +111,18 @@ cdef class Cache:
 
     cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil:
         cdef Kept *dropped
-        self._lock()
+        _lock(self)
         self.capacity = capacity
         zc_store(&self.max_nbytes, max_nbytes)
         dropped = _shrink(self, capacity)
         zc_store(&self.guard, 0)
         _release_row(dropped)
 
-    cdef void _touch(self, Kept *kept) noexcept nogil:
-        """Make unlinked content the newest."""
-        kept.newer = NULL
-        kept.older = self.newest
-        if self.newest != NULL:
-            self.newest.newer = kept
-        else:
-            self.oldest = kept
-        self.newest = kept
-
     def clear(self):
         """Drop all content."""
         cdef Kept *dropped
         with nogil:
-            self._lock()
+            _lock(self)
             dropped = _shrink(self, 0)
             zc_store(&self.guard, 0)
             _release_row(dropped)
@@ -147,11 +130,30 @@ cdef class Cache:
     cdef dict _info(self, str what):
         cdef int64_t n_hits, n_misses, n_kept, n_bytes, capacity
         with nogil:
-            self._lock()
+            _lock(self)
             n_hits, n_misses, n_kept, n_bytes = self.n_hits, self.n_misses, self.n_kept, self.n_bytes
             capacity = self.capacity
             zc_store(&self.guard, 0)
         return {"hits": n_hits, "misses": n_misses, what: n_kept, "nbytes": n_bytes, "capacity": capacity}
+
+
+cdef void _lock(Cache self) noexcept nogil:
+    # The exchange acquires what was done under the guard, and the store of 0 releases it.
+    cdef int64_t n = 0
+    while not zc_swap_if(&self.guard, 0, 1):
+        zc_back_off(n)
+        n += 1
+
+
+cdef void _touch(Cache self, Kept *kept) noexcept nogil:
+    """Make unlinked content the newest."""
+    kept.newer = NULL
+    kept.older = self.newest
+    if self.newest != NULL:
+        self.newest.newer = kept
+    else:
+        self.oldest = kept
+    self.newest = kept
 
 
 cdef Kept *_look_up(Cache self, const Identity *identity, int64_t base, int64_t size, int64_t form) noexcept nogil:
