@@ -23,8 +23,8 @@ cdef struct Kept:              # content that was read; released by each holder
     uint64_t *words            # the content
 
 
-# Return NULL without memory; the result has one reference.
-cdef Kept *kept_new(int64_t n_bytes) noexcept nogil
+# Returns memory for content, with one reference; NULL without memory.
+cdef Kept *kept_new(const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes) noexcept nogil
 cdef void kept_release(Kept *kept) noexcept nogil
 
 
@@ -49,7 +49,6 @@ cdef class Cache:
     cdef bint trusts(self, const Identity *identity, int fd, int dirfd) noexcept nogil
     # Caches content that was read from a file of trusted identity, if there is room.
     cdef void put(self, Kept *kept) noexcept nogil
-    cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil
     cdef dict _info(self, str what)
 
 
@@ -62,6 +61,3 @@ cdef class ChunkCache(Cache):
     # reference, or NULL; see `Cache.get`.
     cdef Kept *find(self, const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes,
                     bint asks_again) noexcept nogil
-    # Return memory to decode a chunk to, with one reference; NULL for a chunk that is too large. `identity` is trusted.
-    cdef Kept *place(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
-                     int64_t n_bytes) noexcept nogil

@@ -22,12 +22,15 @@ cdef enum:
 _all_caches = weakref.WeakSet()
 
 
-cdef Kept *kept_new(int64_t n_bytes) noexcept nogil:
+cdef Kept *kept_new(const Identity *identity, int64_t base, int64_t size, int64_t form, int64_t n_bytes) noexcept nogil:
     cdef Kept *kept = <Kept *>zc_new(<int64_t>(<uint64_t>n_bytes + sizeof(Kept)), 1)
     if kept != NULL:
+        kept.identity = identity[0]
+        kept.base = base
+        kept.size = size
+        kept.form = form
         kept.n_bytes = n_bytes
         kept.n_holders = 1
-        kept.base = 0
         kept.words = <uint64_t *>(kept + 1)
     return kept
 
@@ -106,15 +109,6 @@ cdef class Cache:
             _touch(self, kept)
             self.n_bytes += n_bytes
             self.n_kept += 1
-        zc_store(&self.guard, 0)
-        _release_row(dropped)
-
-    cdef void set_capacity(self, int64_t capacity, int64_t max_nbytes) noexcept nogil:
-        cdef Kept *dropped
-        _lock(self)
-        self.capacity = capacity
-        zc_store(&self.max_nbytes, max_nbytes)
-        dropped = _shrink(self, capacity)
         zc_store(&self.guard, 0)
         _release_row(dropped)
 
@@ -235,20 +229,16 @@ cdef class ChunkCache(Cache):
             return NULL
         return kept
 
-    cdef Kept *place(self, const Identity *identity, int64_t base, int64_t size, int64_t form,
-                     int64_t n_bytes) noexcept nogil:
-        cdef Kept *kept = kept_new(n_bytes) if n_bytes <= zc_load(&self.max_nbytes) else NULL
-        if kept != NULL:
-            kept.identity = identity[0]
-            kept.base = base
-            kept.size = size
-            kept.form = form
-        return kept
-
     def resize(self, int64_t capacity):
         """Set the capacity in bytes."""
+        cdef Kept *dropped
         with nogil:
-            self.set_capacity(capacity, capacity)
+            _lock(self)
+            self.capacity = capacity
+            zc_store(&self.max_nbytes, capacity)
+            dropped = _shrink(self, capacity)
+            zc_store(&self.guard, 0)
+            _release_row(dropped)
 
     def info(self):
         """Return the use of the cache: a dict of hits, misses, chunks, nbytes and capacity."""

@@ -14,7 +14,8 @@ cdef int place_fill(Plan plan, const Axis *axes, const Span *spans, Worker *work
 # Places the elements of a cached chunk, found by the range of its bytes; returns whether it was cached.
 cdef bint place_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, const Span *spans,
                      Worker *worker) noexcept nogil
-# begin_kept makes room for a chunk to be cached, `worker.kept`. end_kept caches it, or not, by the code of decoding it.
+# begin_kept makes room for a chunk to be cached, `worker.kept`, unless it is too large; `identity` is trusted. end_kept
+# caches it, or not, by the code of decoding it.
 cdef void begin_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil
 cdef void end_kept(Plan plan, int code, Worker *worker) noexcept nogil
 

@@ -10,9 +10,10 @@ merged block by block, so that only changed blocks are encoded anew; any other c
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+from zcore.kernel.atomics cimport zc_load
 from zcore.kernel.codec.table cimport NOT_BLOCKWISE, hold_bytes, raised_in
 from zcore.kernel.io.files cimport FAILED, buffer_reserve
-from zcore.kernel.plan.cache cimport Kept, kept_release
+from zcore.kernel.plan.cache cimport Kept, kept_new, kept_release
 from zcore.kernel.plan.plan cimport FILLED
 from zcore.kernel.select.gather cimport Sides, single_part
 from zcore.kernel.select.tasks cimport Layout
@@ -185,7 +186,8 @@ cdef bint place_kept(Plan plan, const Identity *identity, int64_t base, int64_t 
 
 
 cdef void begin_kept(Plan plan, const Identity *identity, int64_t base, int64_t size, Worker *worker) noexcept nogil:
-    worker.kept = plan.chunks.place(identity, base, size, plan.form, worker.layout.n_bytes)
+    if worker.layout.n_bytes <= zc_load(&plan.chunks.max_nbytes):
+        worker.kept = kept_new(identity, base, size, plan.form, worker.layout.n_bytes)
 
 
 cdef void end_kept(Plan plan, int code, Worker *worker) noexcept nogil:

@@ -343,7 +343,8 @@ cdef Kept *_index_of(ShardReader self, Plan plan, const Shard *shard, int level,
         return index
     # A shard that is too short for its index is refused before memory is allocated.
     if size >= form.n_bytes:
-        index = kept_new(2 * form.n_chunks * <int64_t>sizeof(uint64_t))
+        index = kept_new(&shard.object.identity, base, size, form.number,
+                         2 * form.n_chunks * <int64_t>sizeof(uint64_t))
         if index == NULL:
             fail(&worker.status, NO_MEMORY, 0, form.n_bytes, 0)
             return NULL
@@ -353,10 +354,6 @@ cdef Kept *_index_of(ShardReader self, Plan plan, const Shard *shard, int level,
         if index != NULL:
             kept_release(index)
         return NULL
-    index.identity = shard.object.identity
-    index.base = base
-    index.size = size
-    index.form = form.number
     if is_kept and self.cache.trusts(&index.identity, shard.object.content.fd, plan.dirfd):
         self.cache.put(index)
     return index
