@@ -9,6 +9,7 @@ only the kernel handles the content.
 For a shard, parts are enough: its index, then the chunks that `wanted` names.
 """
 from array import array
+from operator import itemgetter
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -333,7 +334,7 @@ cdef class _Passed:
         self.held = Bytes(bytearray((len(blocks) + 1) * sizeof(Block)))
         self.blocks = <Block *>self.held.data
         self.views = []
-        for start, value in sorted(blocks, key=_start_of):
+        for start, value in sorted(blocks, key=itemgetter(0)):
             view = _bytes(feed, task, value)
             self.views.append(view)
             self.blocks[i].data = view.data
@@ -353,7 +354,3 @@ cdef class _Passed:
                     and <int64_t>extent.offset + extent.n_bytes <= self.blocks[i].stop):
                 return True
         return False
-
-
-def _start_of(block):
-    return block[0]
