@@ -31,14 +31,13 @@ cdef class ShardWriter:
     cdef int n_crew            # maximum threads that run the plan
     cdef Crew **crews          # slots for as many, NULL for a free one
     cdef int64_t guard         # spin lock of the slots
-    cdef int64_t n_open        # tasks in progress; no order: a crew is found under the guard
+    # Tasks in progress. No order: a crew is found under the guard. A thread that looks between the choice of a task and
+    # its begin may leave without helping.
+    cdef int64_t n_open
     cdef bint parts_are_encoded    # False: parts without any codec are only copied, so helpers would not help
 
     # Follows the number of threads: OK or NO_MEMORY.
     cdef int follow(self, Plan plan, int n_threads) noexcept nogil
-    # Begin and end a task. A thread that looks between the choice of a task and its begin may leave without helping.
-    cdef void begin(self) noexcept nogil
-    cdef void end(self) noexcept nogil
     # Encodes parts of other threads' shards until these are done.
     cdef void help(self, Plan plan, Worker *worker) noexcept nogil
     # Write a covered shard, or one that is merged with the old one, to a temporary file: OK, FILLED, SAME or a code.

@@ -103,12 +103,6 @@ cdef class ShardWriter:
             self.n_crew = n_threads
         return OK
 
-    cdef void begin(self) noexcept nogil:
-        zc_add(&self.n_open, 1)
-
-    cdef void end(self) noexcept nogil:
-        zc_add(&self.n_open, -1)
-
     cdef void help(self, Plan plan, Worker *worker) noexcept nogil:
         cdef Crew *crew
         cdef bint found

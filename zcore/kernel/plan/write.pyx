@@ -132,13 +132,13 @@ cdef class WritePlan(Plan):
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
         if self.shards is not None:
-            self.shards.begin()
+            zc_add(&self.shards.n_open, 1)
         if self.has_elements and self.is_covered(spans):
             code = _replace(self, spans, key, worker)
         else:
             code = _merge(self, spans, key, worker)
         if self.shards is not None:
-            self.shards.end()
+            zc_add(&self.shards.n_open, -1)
         return code
 
     cdef int64_t encode_task(self, int64_t task, Worker *worker, const uint8_t **encoded) noexcept nogil:
