@@ -412,8 +412,8 @@ cdef int _add_vectors(Points self, Group *group, vectors) except -1:
 cdef int _add_boxes(Points self, Group *group, Boxes boxes) except -1:
     """Cut boxes into pieces, which are then sorted by chunk like points."""
     cdef int64_t *pointers[MAX_NDIM]
-    cdef cnp.ndarray numbers
     cdef cnp.ndarray vector
+    cdef int64_t *numbers
     cdef int64_t n
     cdef int d
     shape = tuple([self.length_of[d] for d in range(self.ndim)])
@@ -422,14 +422,12 @@ cdef int _add_boxes(Points self, Group *group, Boxes boxes) except -1:
     self.boxes = boxes
     with nogil:
         n = _cut_boxes(self, NULL, NULL)
-    numbers = np.empty(n, np.int64)
+    self.box_of = numbers = _room(self, n)
     vectors = [np.empty(n, np.int64) for _ in range(self.ndim)]
     for d, vector in enumerate(vectors):
         pointers[d] = <int64_t *>cnp.PyArray_DATA(vector)
-    self.box_of = <const int64_t *>cnp.PyArray_DATA(numbers)
-    self.vectors[None] = numbers
     with nogil:
-        _cut_boxes(self, pointers, <int64_t *>cnp.PyArray_DATA(numbers))
+        _cut_boxes(self, pointers, numbers)
     return _add_vectors(self, group, vectors)
 
 
