@@ -230,13 +230,11 @@ cdef int _check_keys(OpenArray self) except -1:
 cdef int _set_document(OpenArray self, bytes document, identity, bytes content) except -1:
     cdef Opened *opened = self.opened
     cdef Identity *known = &opened.identity
-    opened.document = NULL
     if document is not None:
         opened.document = document
     opened.has_identity = identity is not None
     if identity is not None:
         known.device, known.inode, known.size, known.mtime_ns, known.ctime_ns = identity
-    opened.content = NULL
     opened.n_content = -1
     if content is not None:
         opened.content, opened.n_content = content, <int64_t>len(content)

@@ -87,10 +87,10 @@ cdef class Tasks:
                                         f"{array.shape}", dimension=d)
         self.item_offset, self.item_nbytes = (0, opened.itemsize) if part is None else part
         assert part is None or (opened.swap == 0 and 0 <= self.item_offset <= opened.itemsize - self.item_nbytes)
-        if elements is None or isinstance(elements, cnp.ndarray):
+        if isinstance(elements, cnp.ndarray):
             _set_array(self, elements)
-            self.has_elements = elements is not None
-        else:
+            self.has_elements = True
+        elif elements is not None:
             self.items = elements
             self.has_elements = elements.has_elements
         self.measure(self.opened.chunk_shape, &self.layout)
@@ -408,11 +408,8 @@ cdef int _set_axis(Tasks self, int d, const Selected *selected) noexcept nogil:
     return -1 - d if code else OK
 
 
-cdef int _set_array(Tasks self, object elements) except -1:
-    cdef cnp.ndarray array = elements
+cdef int _set_array(Tasks self, cnp.ndarray array) except -1:
     cdef int d
-    if array is None:
-        return 0
     self.array = array
     if self.points is not None and self.points.boxes is not None:
         return _set_boxes(self, array)
