@@ -64,5 +64,3 @@ cdef class ObjectLocks:
     cdef readonly object document          # name of the document in it
     cdef readonly object file              # lock file that excludes other processes, or None
     cdef object __weakref__
-
-    cdef void _reset(self) noexcept

@@ -747,7 +747,7 @@ cdef class ObjectLocks:
         self.directory = directory
         self.document = document
         self.file = file
-        self._reset()
+        _reset(self)
         _all_locks.add(self)
 
     def whole(self):
@@ -775,9 +775,10 @@ cdef class ObjectLocks:
         hold.plan = plan
         return hold
 
-    cdef void _reset(self) noexcept:
-        memset(&self.table, 0, sizeof(LockTable))
-        self.table.has_file = self.file is not None
+
+cdef void _reset(ObjectLocks locks) noexcept:
+    memset(&locks.table, 0, sizeof(LockTable))
+    locks.table.has_file = locks.file is not None
 
 
 _all_locks = weakref.WeakSet()
@@ -816,7 +817,7 @@ def _after_fork_in_child():
     cdef ObjectLocks locks
     _close_copies()
     for locks in list(_all_locks):
-        locks._reset()
+        _reset(locks)
     _shared_lock = RLock()
 
 

@@ -420,15 +420,13 @@ cdef class Plan(Tasks):
         coords = None
         if self.status.task >= 0:
             key, coords, _, _, _ = self.task(self.status.task)
-            inner = self._inner_coords(self.place(self.status.task)[1])
+            if self.levels is not None:
+                shard_shape = self.place(self.status.task)[1]
+                inner = self.levels.coords_of(&self.status, shard_shape)
         if self.status.code == RAISED:
             return locate_error(raised, &self.status, key, coords, direction, inner)
         codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
         return make_error(&self.status, key, coords, codec, direction, inner)
-
-    def _inner_coords(self, shard_shape):
-        """Return the coordinates of the failed chunk in its shard as a tuple, or an empty tuple."""
-        return () if self.levels is None else self.levels.coords_of(&self.status, shard_shape)
 
     def index_part(self, int64_t task):
         """Return the byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
