@@ -18,8 +18,8 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, numbers_of, object_identify, object_read_start, object_stands,
-    object_try_open, same_identity,
+    ABSENT, FAILED, Buffer, Identity, buffer_free, identify_name, numbers_of, object_identify, object_read_start,
+    object_stands, object_try_open, same_identity,
 )
 from zcore.kernel.status cimport OK, Status, status_clear
 

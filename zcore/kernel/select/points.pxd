@@ -80,8 +80,8 @@ cdef class Points:
     cdef int64_t length_of[MAX_NDIM]
     cdef int n_cuts
     cdef Cut cuts[MAX_CUTS][MAX_NDIM]      # the first one into objects, the last one into chunks that are no shards
-    # Keep alive what the pointers lead to: index vectors and masks (by dimension); what groups point to, and the boxes of
-    # pieces; edges.
+    # Keep alive what the pointers lead to: index vectors and masks (by dimension); what groups point to, and the boxes
+    # of pieces; edges.
     cdef dict vectors
     cdef list held
     cdef tuple edges
