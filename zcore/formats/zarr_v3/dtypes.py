@@ -177,7 +177,8 @@ def render_data_type(dtype: np.dtype[Any]) -> str | dict[str, Any]:
         stored_byte_order(dtype)
         return {"name": "struct", "configuration": {"fields": _fields(dtype)}}
     if dtype.subdtype is not None:
-        raise UnsupportedError("Zarr v3 has no fields that are arrays", feature="fields that are arrays in Zarr v3")
+        raise UnsupportedError("Zarr v3 has no fields that are arrays; Zarr v2 has (zarr_format=2)",
+                               feature="fields that are arrays in Zarr v3")
     if is_foreign(dtype):
         return foreign_name(dtype)
     if kind == "T":

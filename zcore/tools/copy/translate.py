@@ -151,6 +151,8 @@ def described(source: SourceArray, format: Format, wanted: CopyRequest, name: st
             return metadata.replace(attributes=attributes)
     if name and type(fault) in (ValueError, TypeError):
         raise type(fault)(f"{name}: {fault}") from fault
+    if name and type(fault) is UnsupportedError:
+        raise UnsupportedError(f"{name}: {fault.message}", feature=fault.feature) from fault
     raise fault
 
 

@@ -910,3 +910,10 @@ def test_files_of_groups_that_belong_to_no_node_are_left_out_with_a_warning(tmp_
     copied(tmp_path / "a", tmp_path / "a", overwrite=True, chunks=(5, 5))
     assert (tmp_path / "a/g/points.parquet/part.0.parquet").exists() and (tmp_path / "a/README").exists()
     assert zcore.open(tmp_path / "a/g/x").chunks == (5, 5)
+
+
+def test_the_error_names_the_member_whose_type_the_destination_lacks():
+    source = zcore.create_group(zcore.MemoryStore(), zarr_format=2)
+    source.create_array("g/x", data=np.zeros(3, [("p", "f4", 2)]))
+    with pytest.raises(UnsupportedError, match="g/x: Zarr v3 has no fields that are arrays; .*zarr_format=2"):
+        zcore.copy(source, zcore.MemoryStore(), zarr_format=3)
