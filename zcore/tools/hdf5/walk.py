@@ -280,8 +280,16 @@ class ScaleNames:
         self._numbered = None
         self._phony = {}
 
-    def name_of(self, scale: Any) -> str | None:
-        """Return the name of a dataset, by its h5py.h5d.DatasetID, without those of its groups; None if it has none."""
+    def name_at(self, reference: Any, dataset: Any) -> str | None:
+        """Return the name of the dataset that a reference leads to, without those of its groups; None if it has none.
+
+        h5copy of one variable of NetCDF leaves references to dimensions that are not in the new file.
+        """
+        try:
+            scale = h5py.h5r.dereference(reference, dataset.id)
+        except UNREADABLE as exc:
+            warn(f"a dimension scale of {dataset.name!r} is left out: {exc.args[0]}")
+            return None
         return self._walked().get(h5py.h5o.get_info(scale).addr)
 
     def numbered(self, numbers: Any) -> list[str | None]:
@@ -337,7 +345,7 @@ def dimension_names(dataset: Any, scales: ScaleNames) -> list[str | None]:
     for d in range(dataset.ndim):
         reference = None if references is None else next(iter(np.ravel(references[d])), None)
         is_there = isinstance(reference, h5py.Reference) and bool(reference)
-        name = scales.name_of(h5py.h5r.dereference(reference, dataset.id)) if is_there else None
+        name = scales.name_at(reference, dataset) if is_there else None
         if name is None and is_scale and dataset.ndim == 1:
             name = dataset.name.rpartition("/")[2]
         label = None if labels is None else labels[d]

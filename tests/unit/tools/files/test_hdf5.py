@@ -598,6 +598,21 @@ def test_attributes_of_scales_come_once(tmp_path):
         assert set(file["g/k/w"].attrs) == {"units", "DIMENSION_LIST"} and scales_of(file["g/k/w"]) == [["/g/k/x"]]
 
 
+def test_a_scale_that_is_not_in_the_file_has_no_name(tmp_path):
+    """h5copy of one variable of a file of NetCDF leaves such references."""
+    with h5py.File(tmp_path / "a.h5", "w") as file, h5py.File(tmp_path / "b.h5", "w") as other:
+        file["t"] = [1, 2]
+        file["far"] = np.zeros(100_000)
+        file["x"] = [3, 4]
+        file["t"].dims[0].attach_scale(file["x"])
+        file.copy("t", other)
+    with pytest.warns(UserWarning, match="a dimension scale of '/t' is left out: Unable to open"):
+        copy = zcore.copy(tmp_path / "b.h5", zcore.MemoryStore())
+    assert copy["t"][:].tolist() == [1, 2] and copy["t"].dimension_names is None
+    with pytest.warns(UserWarning, match="a dimension scale of '/t' is left out"):
+        assert zcore.open(zcore.references_from_hdf5(tmp_path / "b.h5"))["t"][:].tolist() == [1, 2]
+
+
 def test_a_scale_that_cannot_be_attached_leaves_labels(tmp_path, monkeypatch):
     """As where HDF5 has no room for the list of its datasets."""
     proxy = pytest.importorskip("h5py._hl.dims").DimensionProxy     # h5py imports it when it is first needed
