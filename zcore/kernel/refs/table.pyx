@@ -169,11 +169,13 @@ cdef class ReferenceTable:
         cdef int target = self._number_of(url)
         self._put(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), target, offset, n_bytes)
 
+    @cython.critical_section
     def put_data(self, bytes key not None, bytes data not None):
         """Set the value of a key to inline bytes."""
         self._put_data(<const uint8_t *>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),
                        <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
+    @cython.critical_section
     def remove(self, bytes key not None):
         """Remove the value of a key; return whether it had one."""
         cdef int64_t i = _row_of(self, key)
@@ -294,6 +296,7 @@ cdef class ReferenceTable:
     cdef ReferenceTable of_tasks(self, Tasks tasks):
         return self
 
+    @cython.critical_section
     def find(self, bytes key not None):
         """Return the value of a key: bytes, or ``(url, offset, length)``; None if it has none.
 

@@ -312,8 +312,7 @@ class ReferenceStore(FoundStore, PutStore):
 
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
-        with self._lock:
-            keys, prefixes = self._table.list_dir(prefix.encode())
+        keys, prefixes = self._table.list_dir(prefix.encode())
         return Listing([key.decode() for key in keys], [prefix.decode() for prefix in prefixes])
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int | None]]:
@@ -325,8 +324,7 @@ class ReferenceStore(FoundStore, PutStore):
     def _keys_below(self, prefix):
         start = prefix
         while True:
-            with self._lock:
-                keys = self._table.list_keys(prefix, start, LISTED)
+            keys = self._table.list_keys(prefix, start, LISTED)
             yield from [key.decode() for key in keys]
             if len(keys) < LISTED:
                 return
@@ -334,8 +332,8 @@ class ReferenceStore(FoundStore, PutStore):
 
     def _find(self, key):
         name = check_key(key).encode()
-        with self._lock:
-            found = self._table.find(name)
+        # Without the lock: a signal handler may wait here for another thread that reads.
+        found = self._table.find(name)
         # For an empty value the target is not read.
         return b"" if isinstance(found, tuple) and found[2] == 0 else found
 

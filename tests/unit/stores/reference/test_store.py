@@ -4,6 +4,8 @@ import json
 import os
 import pickle
 import re
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -390,3 +392,26 @@ def test_rows_like_a_dictionary():
 def test_a_source_of_another_type_is_named(source):
     with pytest.raises(TypeError, match="source is .*, expected"):
         zcore.ReferenceStore(source)
+
+
+def test_a_handler_may_wait_for_another_thread_that_reads():
+    """At any event of Python at which a signal may come while a key is looked for."""
+    store, found, hung = ReferenceStore({"a/b": "base64:YWI=", "a/c": "c"}), [], []
+
+    def read():
+        found.append((store.get("a/b"), store.list_dir("a/").keys))
+
+    def wait_for_a_thread(*_):
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        thread.join(10)
+        if thread.is_alive():
+            hung.append(thread)
+            sys.setprofile(None)
+
+    sys.setprofile(wait_for_a_thread)
+    try:
+        store.get("a/b"), store.list_dir("a/"), list(store.list())
+    finally:
+        sys.setprofile(None)
+    assert len(found) > 20 and not hung and found[0] == (b"ab", ["a/b", "a/c"])
