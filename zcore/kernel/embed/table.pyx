@@ -524,19 +524,17 @@ cdef void _lengths(const zcore_array *array, int which, int64_t *lengths) noexce
     cdef Call call
     cdef Slot *slot = _enter(AN_ARRAY, array, &call, NULL)
     cdef const int64_t *found
-    if slot == NULL or lengths == NULL:
-        if slot != NULL:
-            _leave(&call)
+    if slot == NULL:
         return
-    section_enter(&(<Handle>slot.handle).guard)
-    if which == 0:
+    if lengths != NULL:
+        section_enter(&(<Handle>slot.handle).guard)
         found = (<Handle>slot.handle).shape
-    elif which == 1:
-        found = (<Handle>slot.handle).chunks
-    else:
-        found = (<Handle>slot.handle).objects
-    memcpy(lengths, found, (<Handle>slot.handle).ndim * sizeof(int64_t))
-    zc_store(&(<Handle>slot.handle).guard, 0)
+        if which == 1:
+            found = (<Handle>slot.handle).chunks
+        elif which == 2:
+            found = (<Handle>slot.handle).objects
+        memcpy(lengths, found, (<Handle>slot.handle).ndim * sizeof(int64_t))
+        zc_store(&(<Handle>slot.handle).guard, 0)
     _leave(&call)
 
 
@@ -648,14 +646,13 @@ cdef int _move(Slot *slot, const Selected *box, char *data, const int64_t *strid
 
 
 cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, char *data,
-                   const int64_t *strides, bint is_write, int n_threads, zcore_error *error) noexcept nogil:
+                   const int64_t *strides, Moved what, int n_threads, zcore_error *error) noexcept nogil:
     cdef Call call
     cdef Slot *slot = _enter(AN_ARRAY, array, &call, error)
     cdef PyThreadState *python
     cdef Selected box
     cdef int64_t all_strides[MAX_NDIM]
     cdef int64_t n_items
-    cdef Moved what = WRITE if is_write else READ
     cdef void *transfers
     cdef int code = 0
     cdef bint done = False
@@ -664,17 +661,17 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
     if _select(<Handle>slot.handle, start, count, step, data, strides, n_threads, &box, all_strides, &n_items,
                error) != 0:
         code = -1
-    elif n_items and not is_write and _overlaps(<Handle>slot.handle, &box, all_strides):
+    elif n_items and what == READ and _overlaps(<Handle>slot.handle, &box, all_strides):
         code = _fail(error, ZCORE_ARGUMENT, "the strides let elements overlap in memory")
     elif n_items:
         n_threads = min(n_threads, MAX_THREADS)
         python = _leave_python()
         transfers = (<Handle>slot.handle).borrow(&call)
         if transfers != NULL:
-            if is_write:
-                done = (<Transfers>transfers).write(&box, data, all_strides, n_threads)
-            else:
+            if what == READ:
                 done = (<Transfers>transfers).read(&box, data, all_strides, n_threads)
+            else:
+                done = (<Transfers>transfers).write(&box, data, all_strides, n_threads)
             give_back(&call)
         _enter_python(python)
         if not done:
@@ -687,12 +684,12 @@ cdef int _transfer(zcore_array *array, const int64_t *start, const int64_t *coun
 
 cdef int _read(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, void *data,
                const int64_t *strides, int n_threads, zcore_error *error) noexcept nogil:
-    return _transfer(array, start, count, step, <char *>data, strides, False, n_threads, error)
+    return _transfer(array, start, count, step, <char *>data, strides, READ, n_threads, error)
 
 
 cdef int _write(zcore_array *array, const int64_t *start, const int64_t *count, const int64_t *step, const void *data,
                 const int64_t *strides, int n_threads, zcore_error *error) noexcept nogil:
-    return _transfer(array, start, count, step, <char *>data, strides, True, n_threads, error)
+    return _transfer(array, start, count, step, <char *>data, strides, WRITE, n_threads, error)
 
 
 cdef int64_t _ask(Kind kind, const void *number, Asked what, const int64_t *numbers, const char *name,
@@ -861,33 +858,12 @@ cdef int64_t _writer_n_given(const zcore_writer *writer) noexcept nogil:
     return _ask(A_WRITER, writer, N_GIVEN, NULL, NULL, NULL, NULL, NULL)
 
 
-cdef zcore_api _table
-_table.abi_version = ZCORE_ABI_VERSION
-_table.n_bytes = sizeof(zcore_api)
-_table.open = _open
-_table.create = _create
-_table.from_object = _from_object
-_table.close = _close
-_table.ndim = _ndim
-_table.shape = _shape
-_table.chunk_shape = _chunk_shape
-_table.object_shape = _object_shape
-_table.get_dtype = _get_dtype
-_table.read = _read
-_table.write = _write
-_table.resize = _resize
-_table.refresh = _refresh
-_table.get_attrs = _get_attrs
-_table.set_attr = _set_attr
-_table.sync = _sync
-_table.writer_open = _writer_open
-_table.writer_append = _writer_append
-_table.writer_write = _writer_write
-_table.writer_flush = _writer_flush
-_table.writer_close = _writer_close
-_table.writer_abort = _writer_abort
-_table.writer_n_given = _writer_n_given
-_table.expect = _expect
+cdef zcore_api _table = zcore_api(
+    abi_version=ZCORE_ABI_VERSION, n_bytes=sizeof(zcore_api), open=_open, create=_create, from_object=_from_object,
+    close=_close, ndim=_ndim, shape=_shape, chunk_shape=_chunk_shape, object_shape=_object_shape, get_dtype=_get_dtype,
+    read=_read, write=_write, resize=_resize, refresh=_refresh, get_attrs=_get_attrs, set_attr=_set_attr, sync=_sync,
+    writer_open=_writer_open, writer_append=_writer_append, writer_write=_writer_write, writer_flush=_writer_flush,
+    writer_close=_writer_close, writer_abort=_writer_abort, writer_n_given=_writer_n_given, expect=_expect)
 
 CAPSULE = PyCapsule_New(<void *>&_table, "zcore.embed._C_API", NULL)
 # Address of each function by its name in `zcore.h`, for numba, cffi and ctypes.
