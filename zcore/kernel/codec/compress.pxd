@@ -71,5 +71,3 @@ cdef void zstd_release(Contexts *contexts) noexcept nogil
 cdef int zstd_level(int clevel) noexcept nogil
 # blosc's number of the format that such a compressor writes; -1: its chunks are not merged block by block.
 cdef int format_of(int compressor) noexcept nogil
-# Whether the linked c-blosc has the compressor of format `fmt`.
-cdef bint has_format(int fmt) noexcept nogil

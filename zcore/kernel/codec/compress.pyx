@@ -12,13 +12,13 @@ from cpython.buffer cimport PyBUF_READ
 from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memcpy, memmove, memset, strstr
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from zcore import errors
 from zcore.kernel.atomics cimport zc_add, zc_load
 from zcore.kernel.codec cimport libs
 from zcore.kernel.codec.blosc_header cimport (
-    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_BLOSCLZ, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
+    FLAG_BITSHUFFLE, FLAG_MEMCPY, FLAG_SHUFFLE, FORMAT_LZ4, FORMAT_SNAPPY, FORMAT_ZLIB, FORMAT_ZSTD,
     HEADER_NBYTES, MAX_BLOCK_NBYTES, MAX_SPLITS, BloscHeader, check_blocks, check_chunk, check_header, n_blocks,
     n_streams,
 )
@@ -39,18 +39,15 @@ cdef extern from "threads.h" nogil:
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
+_LINKED = libs.blosc_list_compressors().decode().split(",")
+
 # Version of the linked libdeflate, or "": then zlib does all gzip and zlib.
 LIBDEFLATE = libs.ZC_LIBDEFLATE_VERSION.decode()
 
 own_shuffles = ZC_OWN_SHUFFLES
 
 cdef const char *_NAMES[6]
-_NAMES[0] = "blosclz"
-_NAMES[1] = "lz4"
-_NAMES[2] = "lz4hc"
-_NAMES[3] = "snappy"
-_NAMES[4] = "zlib"
-_NAMES[5] = "zstd"
+_NAMES[:] = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"]
 
 cdef enum:
     # A block up to this size is decoded without asking for memory.
@@ -91,18 +88,8 @@ cdef enum:
 
 # Formats that the linked c-blosc decodes: constant after import.
 cdef bint _available[8]
+_available[:] = [name in _LINKED for name in ("blosclz", "lz4", "snappy", "zlib", "zstd", "", "", "")]
 
-
-cdef void _probe() noexcept:
-    cdef const char *names = libs.blosc_list_compressors()
-    _available[FORMAT_BLOSCLZ] = strstr(names, b"blosclz") != NULL
-    _available[FORMAT_LZ4] = strstr(names, b"lz4") != NULL
-    _available[FORMAT_SNAPPY] = strstr(names, b"snappy") != NULL
-    _available[FORMAT_ZLIB] = strstr(names, b"zlib") != NULL
-    _available[FORMAT_ZSTD] = strstr(names, b"zstd") != NULL
-
-
-_probe()
 if libs.zc_provide() != 0:
     raise ImportError("the system's malloc, calloc and pthread_create cannot be found")
 
@@ -112,10 +99,6 @@ cdef int _fail(Status *status, int code, int64_t offset, int64_t expected, int64
     if libs.zc_has_failed():
         return fail(status, NO_MEMORY, 0, expected, 0)
     return fail(status, code, offset, expected, found)
-
-
-cdef bint has_format(int fmt) noexcept nogil:
-    return 0 <= fmt < 8 and _available[fmt]
 
 
 cdef bint has_decoder(int fmt) noexcept nogil:
@@ -221,7 +204,7 @@ cdef int blosc_decode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t
     code = check_blocks(src, &header, status)
     if code != OK:
         return code
-    if not has_format(header.flags >> 5):
+    if not _available[header.flags >> 5]:
         return fail(status, BLOSC_SNAPPY, 2, 0, header.flags >> 5)
     n_threads = min(n_threads, <int>min(n_blocks(&header), <int64_t>ZC_MAX_THREADS))
     is_own = own_shuffles and header.flags & (FLAG_SHUFFLE | FLAG_BITSHUFFLE)
@@ -427,7 +410,7 @@ cdef int64_t blosc_encode(const uint8_t *src, int64_t n_bytes, uint8_t *dst, int
     if n_bytes > BLOSC_MAX_NBYTES:
         fail(status, BLOSC_ENCODE, 0, n_bytes, -1)
         return -1
-    if compressor == SNAPPY and not has_format(FORMAT_SNAPPY):
+    if compressor == SNAPPY and not _available[FORMAT_SNAPPY]:
         fail(status, BLOSC_LACKS, 0, 0, FORMAT_SNAPPY)
         return -1
     # c-blosc stores item sizes above 255 as 1. Setting 1 here keeps the byte from wrapping.
@@ -682,18 +665,6 @@ cdef int64_t _zlib_encode(const Step *step, const uint8_t *src, int64_t n_bytes,
     return n_written
 
 
-cdef int64_t _libdeflate_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                                Workspace *work, Status *status) noexcept nogil:
-    # The same chunk always makes the same object: the header of a gzip member has no name and time 0.
-    cdef const Deflate *deflate = <const Deflate *>step.parameters
-    cdef int64_t n = libs.zc_deflate(&work.contexts[step.codec.number].encoder, deflate.level, deflate.is_gzip, src,
-                                     n_bytes, dst, capacity)
-    if n <= 0:
-        fail(status, STREAM_ENCODE if n == 0 else NO_MEMORY, 0, n_bytes, n)
-        return -1
-    return n
-
-
 cdef int64_t _deflate_encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                              Workspace *work, Status *status) noexcept nogil:
     cdef const Deflate *own = <const Deflate *>step.parameters
@@ -702,9 +673,14 @@ cdef int64_t _deflate_encode(const Step *step, const uint8_t *src, int64_t n_byt
         n = _in_python(own.deflate, src, n_bytes, dst, capacity, False, True, work, status)
     if n != NOT_DONE:
         return n
-    if libs.ZC_LIBDEFLATE_VERSION[0] != 0:
-        return _libdeflate_encode(step, src, n_bytes, dst, capacity, work, status)
-    return _zlib_encode(step, src, n_bytes, dst, capacity, work, status)
+    if libs.ZC_LIBDEFLATE_VERSION[0] == 0:
+        return _zlib_encode(step, src, n_bytes, dst, capacity, work, status)
+    # The same chunk always makes the same object: the header of a gzip member has no name and time 0.
+    n = libs.zc_deflate(&work.contexts[step.codec.number].encoder, own.level, own.is_gzip, src, n_bytes, dst, capacity)
+    if n <= 0:
+        fail(status, STREAM_ENCODE if n == 0 else NO_MEMORY, 0, n_bytes, n)
+        return -1
+    return n
 
 
 cdef void _libdeflate_release(Contexts *contexts) noexcept nogil:
@@ -824,7 +800,7 @@ def can_compress(str cname not None):
     >>> can_compress("lz4")
     True
     """
-    return cname in libs.blosc_list_compressors().decode().split(",")
+    return cname in _LINKED
 
 
 def blosc_decompress(chunk, out=None, *, int64_t itemsize=0, int n_threads=1):
@@ -903,7 +879,7 @@ def library_versions():
     cdef unsigned zstd = libs.ZSTD_versionNumber()
     return {
         "c-blosc": libs.blosc_get_version_string().decode(),
-        "compressors": libs.blosc_list_compressors().decode().split(","),
+        "compressors": [*_LINKED],
         "zstd": f"{zstd // 10000}.{zstd // 100 % 100}.{zstd % 100}",
         "lz4": libs.LZ4_versionString().decode(),
         "zlib": libs.zlibVersion().decode(),
