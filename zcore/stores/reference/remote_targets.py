@@ -7,12 +7,10 @@ caller, so their addresses are not judged.
 """
 from __future__ import annotations
 
-from _thread import RLock  # of threading, without its import time
 from typing import TYPE_CHECKING
 
 from zcore import workers
 from zcore.errors import ReferenceTargetError, StoreError, UnsupportedError
-from zcore.stores.base import renew_in_children
 from zcore.stores.openers import library_of
 from zcore.stores.remote.client import client_of
 from zcore.stores.remote.http import HttpClient, Permit, RefusedError
@@ -57,13 +55,7 @@ class RemoteTargets:
             if isinstance(service, dict) and beginning.lower().startswith("http") and service.keys() - _OPTIONS_OF_HTTP:
                 raise TypeError(f"services: options for {beginning!r:.100} are headers, timeout and retries")
         self._clients = {}
-        self._renew_locks()
-        renew_in_children(self)
         self.n_requests: int = N_REQUESTS
-
-    def _renew_locks(self):
-        # Reentrant: a signal handler may read.
-        self._lock = RLock()
 
     def get(self, url: str, start: int, length: int | None, key: str | None = None) -> bytes:
         """Return `length` bytes of a target from `start` on, fewer where it ends; all with a `length` of None.
@@ -119,11 +111,9 @@ class RemoteTargets:
         return self._client(root, lambda: client_of(root, service)), name
 
     def _client(self, root, make):
-        with self._lock:
-            client = self._clients.get(root)
-            if client is None:
-                client = self._clients[root] = make()[0]
-            return client
+        # Without a lock: a signal handler may wait here for another thread that reads.
+        client = self._clients.get(root)
+        return self._clients.setdefault(root, make()[0]) if client is None else client
 
     def _permit(self, url):
         """Return the `Permit` for the URL of an HTTP server, which may come from a redirect."""
