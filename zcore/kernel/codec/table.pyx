@@ -143,25 +143,16 @@ cdef object _run(const Step *step, const uint8_t *src, int64_t n_bytes, int64_t 
     return codecs.encode(data, shape) if encode else codecs.decode(data, limit, not is_exact, shape)
 
 
-cdef int64_t _make(const Step *step, const uint8_t *src, int64_t n_bytes, const uint8_t **made, Workspace *work,
-                   Status *status) noexcept with gil:
-    try:
-        try:
-            return hold_bytes(work, _run(step, src, n_bytes, MAX_ENCODED, False, True, work), made)
-        except BaseException as exception:
-            raised_in(work, exception, status)
-            return -1
-    except:  # noqa: E722 (the only clause that cannot raise itself)
-        return -1
-
-
 cdef int64_t _run_to(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
-                     bint encode, Workspace *work, Status *status) noexcept with gil:
-    """Copy the output of the codecs to `dst`; return its size, or -1."""
+                     bint encode, const uint8_t **held, Workspace *work, Status *status) noexcept with gil:
+    """Copy the output of the codecs to `dst`, or hold it, with its bytes at `held[0]`; return its size, or -1."""
     cdef int64_t n
     try:
         try:
-            n = copy_bytes(_run(step, src, n_bytes, limit, is_exact, encode, work), dst, limit)
+            made = _run(step, src, n_bytes, limit, is_exact, encode, work)
+            if held != NULL:
+                return hold_bytes(work, made, held)
+            n = copy_bytes(made, dst, limit)
             if n > limit:
                 fail(status, STREAM_LONG, 0, limit, n)
                 return -1
@@ -173,14 +164,19 @@ cdef int64_t _run_to(const Step *step, const uint8_t *src, int64_t n_bytes, uint
         return -1
 
 
+cdef int64_t _make(const Step *step, const uint8_t *src, int64_t n_bytes, const uint8_t **made, Workspace *work,
+                   Status *status) noexcept nogil:
+    return _run_to(step, src, n_bytes, NULL, MAX_ENCODED, False, True, made, work, status)
+
+
 cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
                      Workspace *work, Status *status) noexcept nogil:
-    return _run_to(step, src, n_bytes, dst, capacity, False, True, work, status)
+    return _run_to(step, src, n_bytes, dst, capacity, False, True, NULL, work, status)
 
 
 cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
                      Workspace *work, Status *status) noexcept nogil:
-    return _run_to(step, src, n_bytes, dst, limit, is_exact, False, work, status)
+    return _run_to(step, src, n_bytes, dst, limit, is_exact, False, NULL, work, status)
 
 
 cdef CodecFunctions _row = codec_row(sizeof(Segment), _configure, _bound, _encode, _decode)
