@@ -188,35 +188,20 @@ cdef class Program:
 
     cdef int scatter(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Runs *runs, uint8_t *dst,
                      uint8_t *scratch, Status *status) noexcept nogil:
-        cdef const Step *first = &self.steps[0]
-        cdef int n_left = self.n_steps
-        cdef int code
-        # Asked before anything is verified; otherwise chunks that go through `decode` would be verified twice.
-        if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
-                                                               dst_nbytes, runs.itemsize, NULL, 0, False):
-            return NOT_BLOCKWISE
-        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
-        if n_bytes < 0:
-            return status.code
-        code = self.blocks.scatter(first, src, n_bytes, dst_nbytes, runs, dst, scratch, status)
-        if code != OK:
-            status.step = 0
+        cdef int code = _verify_blocks(self, &src, &n_bytes, dst_nbytes, runs.itemsize, NULL, 0, False, status)
+        if code == OK:
+            code = self.blocks.scatter(&self.steps[0], src, n_bytes, dst_nbytes, runs, dst, scratch, status)
+            if code > OK:
+                status.step = 0
         return code
 
     cdef int select(self, const uint8_t *src, int64_t n_bytes, int64_t dst_nbytes, const Copy *part, int64_t offset,
                     bint only_few, uint8_t *dst, Buffer *scratch, Status *status) noexcept nogil:
-        cdef const Step *first = &self.steps[0]
-        cdef int n_left = self.n_steps
-        cdef int code
-        if self.blocks == NULL or not self.blocks.is_blockwise(first, src, n_bytes - (n_left - 1) * SUM_NBYTES,
-                                                               dst_nbytes, part.itemsize, part, offset, only_few):
-            return NOT_BLOCKWISE
-        n_bytes = _verify(self, &src, n_bytes, &n_left, status)
-        if n_bytes < 0:
-            return status.code
-        code = self.blocks.select(first, src, n_bytes, dst_nbytes, part, offset, dst, scratch, status)
-        if code > OK:
-            status.step = 0
+        cdef int code = _verify_blocks(self, &src, &n_bytes, dst_nbytes, part.itemsize, part, offset, only_few, status)
+        if code == OK:
+            code = self.blocks.select(&self.steps[0], src, n_bytes, dst_nbytes, part, offset, dst, scratch, status)
+            if code > OK:
+                status.step = 0
         return code
 
     # encoding
@@ -444,6 +429,19 @@ cdef int64_t _verify(Program self, const uint8_t **src, int64_t n_bytes, int *n_
             return -1
     status.step = -1
     return n_bytes
+
+
+cdef int _verify_blocks(Program self, const uint8_t **src, int64_t *n_bytes, int64_t dst_nbytes, int64_t itemsize,
+                        const Copy *part, int64_t offset, bint only_few, Status *status) noexcept nogil:
+    """Verify and drop the checksums of a chunk whose blocks can be decoded one by one: OK, NOT_BLOCKWISE, or a code."""
+    cdef int n_left = self.n_steps
+    cdef int64_t n = n_bytes[0] - (n_left - 1) * SUM_NBYTES
+    # Asked before anything is verified; otherwise chunks that go through `decode` would be verified twice.
+    if self.blocks == NULL or not self.blocks.is_blockwise(&self.steps[0], src[0], n, dst_nbytes, itemsize, part, offset,
+                                                           only_few):
+        return NOT_BLOCKWISE
+    n_bytes[0] = _verify(self, src, n_bytes[0], &n_left, status)
+    return status.code if n_bytes[0] < 0 else OK
 
 
 cdef int64_t _undo(Program self, int i, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
