@@ -71,10 +71,6 @@ cdef class Scratch:
     cdef uint8_t *data
     cdef int64_t capacity
 
-    def __cinit__(self):
-        self.data = NULL
-        self.capacity = 0
-
     def __dealloc__(self):
         free(self.data)
 
@@ -129,8 +125,9 @@ def members_of(bytes raw not None, check=None, *, ReferenceTable table=None, com
     members = {}
     others = set()
     _check_utf8(raw)
-    _open(&text, c'{', "a JSON object")
-    if not _closes(&text, c'}'):
+    if not _takes(&text, c'{'):
+        raise _wrong(text.at, "expected a JSON object")
+    if not _takes(&text, c'}'):
         while True:
             _string(&text, &name)
             _expect(&text, c':')
@@ -225,8 +222,9 @@ cdef int _read_object(ReferenceTable table, Text *text, compact, bint takes_null
     cdef Scratch of_keys = Scratch()
     cdef Scratch of_values = Scratch()
     table.last_target = -1     # the positions of URLs belong to one document
-    _open(text, c'{', "an object of references")
-    if _closes(text, c'}'):
+    if not _takes(text, c'{'):
+        raise _wrong(text.at, "expected an object of references")
+    if _takes(text, c'}'):
         return 0
     while True:
         _string(text, &string)
@@ -324,10 +322,10 @@ cdef int _read_extent(ReferenceTable table, Text *text, Bytes key, Scratch scrat
             table.last_target, table.last_url, table.n_last_url = target, url.start, url.n
     else:
         raise _wrong(start, f"key {_str(&key)!r:.200}: expected [url] or [url, offset, length]")
-    if not _closes(text, c']'):
+    if not _takes(text, c']'):
         _expect(text, c',')
         offset = _number(text, key)
-        if _closes(text, c']'):
+        if _takes(text, c']'):
             raise _wrong(start, f"key {_str(&key)!r:.200}: expected [url] or [url, offset, length], found two items")
         _expect(text, c',')
         length = _number(text, key)
@@ -414,34 +412,24 @@ cdef inline void _blanks(Text *text) noexcept nogil:
     text.at = at
 
 
-cdef int _open(Text *text, uint8_t bracket, what) except -1:
+cdef inline bint _takes(Text *text, uint8_t mark) noexcept nogil:
+    """Whether this mark is next; if so, move behind it."""
     _blanks(text)
-    if text.at >= text.n or text.data[text.at] != bracket:
-        raise _wrong(text.at, f"expected {what}")
-    text.at += 1
-    return 0
-
-
-cdef inline int _expect(Text *text, uint8_t mark) except -1:
-    _blanks(text)
-    if text.at >= text.n or text.data[text.at] != mark:
-        raise _wrong(text.at, f"expected {chr(mark)!r}, found {_shown(text, text.at)}")
-    text.at += 1
-    return 0
-
-
-cdef inline bint _closes(Text *text, uint8_t bracket) noexcept nogil:
-    """Whether the list or object ends here; if so, move behind it."""
-    _blanks(text)
-    if text.at < text.n and text.data[text.at] == bracket:
+    if text.at < text.n and text.data[text.at] == mark:
         text.at += 1
         return True
     return False
 
 
+cdef inline int _expect(Text *text, uint8_t mark) except -1:
+    if not _takes(text, mark):
+        raise _wrong(text.at, f"expected {chr(mark)!r}, found {_shown(text, text.at)}")
+    return 0
+
+
 cdef inline bint _ends(Text *text, uint8_t bracket) except -1:
     """Whether the list or object ends behind this item; otherwise another item follows."""
-    if _closes(text, bracket):
+    if _takes(text, bracket):
         return True
     _expect(text, c',')
     return False
