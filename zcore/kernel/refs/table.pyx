@@ -97,14 +97,9 @@ cdef class ReferenceTable:
     """
 
     def __cinit__(self):
-        self.rows = NULL
-        self.keys = self.data = NULL
-        self.slots = NULL
-        self.order = NULL
         self.seed = int.from_bytes(os.urandom(8))
         self._targets = []
         self._target_of = {}
-        self.targets_nbytes = 0
         self.max_nbytes = INT64_MAX
         self.advice = ""
 
