@@ -8,6 +8,8 @@ import os
 
 from zcore import errors
 
+from libc.string cimport memset
+
 # Code -> (exception, message). `{e}` and `{f}` are the expected and the found number.
 _SENTENCES = {
     BLOSC_SHORT: (errors.CodecError, "blosc chunk has {f} bytes, its header alone needs {e}"),
@@ -64,16 +66,10 @@ _OPERATIONS = {
 
 
 cdef void status_clear(Status *status) noexcept nogil:
-    status.code = OK
-    status.sys_errno = 0
+    memset(status, 0, sizeof(Status))
     status.step = -1
-    status.is_encode = False
     status.inner = INNER_NONE
-    status.n_outer = 0
     status.task = -1
-    status.offset = 0
-    status.expected = 0
-    status.found = 0
 
 
 cdef int fail(Status *status, int code, int64_t offset, int64_t expected, int64_t found) noexcept nogil:
@@ -99,8 +95,8 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
     `inner_coords` are those of the chunk in its shard; for nested shards, from the outermost to the innermost.
     """
     where = _where(status, key, inner_coords)
+    number = status.sys_errno
     if status.code == LOCK_FAILED:
-        number = status.sys_errno
         # Without the permission to write to the file, another kind of lock is of no help.
         advice = "lock='file' makes lock files, lock=None writes without locks"
         if number in (_errno.EACCES, _errno.EPERM, _errno.EROFS):
@@ -113,12 +109,11 @@ cdef object make_error(const Status *status, str key, object chunk_coords, str c
             f"{where}this thread holds the lock already, in a call that has not ended: a signal handler, or other code "
             "that runs inside that call, would wait for ever", key=key, errno=_errno.EDEADLK)
     if status.code in _OPERATIONS:
-        number = status.sys_errno
         return errors.StoreError(
             f"{where}cannot {_OPERATIONS[status.code]}: {os.strerror(number)} ({_errno.errorcode.get(number, number)})",
             key=key, errno=number)
     if status.code in _STOPS:
-        return errors.StoreError(where + _STOPS[status.code], key=key, errno=status.sys_errno or None)
+        return errors.StoreError(where + _STOPS[status.code], key=key, errno=number or None)
     cls, sentence = _SENTENCES[status.code]
     if status.code == STREAM_DAMAGED and status.found == OTHER_FRAME:
         sentence = "the stream is " + ("zlib, expected gzip" if "gzip" in str(codec) else "gzip, expected zlib")
