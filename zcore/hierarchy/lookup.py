@@ -496,7 +496,12 @@ def pass_over_damage(error: Exception) -> None:
 
 def check_replaceable(store: Store, path: str) -> None:
     """Raise NodeExistsError if the node at `path` has a format that this version does not replace."""
-    if store.exists(prefix_of(path) + _OTHER):
+    try:
+        is_other = store.exists(prefix_of(path) + _OTHER)
+    except StoreError:
+        check_free(store, path)     # if a document of today is unreachable, too, the error names that
+        raise
+    if is_other:
         raise NodeExistsError(f"{store.describe(path)} holds a {_OTHER_NAME} node ({_OTHER}), which this version does "
                               "not replace", path=path)
 

@@ -769,3 +769,11 @@ def test_an_array_with_elements_is_created_without_locks(tmp_path, zarr_format):
     """The lock had made the directory, so without one the call failed."""
     a = zcore.create_array(tmp_path, name="a", data=[1, 2], chunks=1, zarr_format=zarr_format, lock=None)
     assert a[...].tolist() == [1, 2] and zcore.verify(tmp_path, path="a").ok
+
+
+@pytest.mark.parametrize("create", [zcore.create_group, functools.partial(zcore.create_array, shape=3, dtype="i4")])
+def test_behind_a_link_that_leads_nowhere_a_document_of_today_is_named(tmp_path, create):
+    (tmp_path / "gone").symlink_to(tmp_path / "unmounted" / "disk")
+    for place in ("gone", "gone/a"):
+        with pytest.raises(zcore.StoreError, match=r"cannot read 'zarr\.json' of .*: a symbolic link leads nowhere; "):
+            create(tmp_path / place)
