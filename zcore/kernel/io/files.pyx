@@ -21,8 +21,8 @@ from posix.unistd cimport close, pread, pwrite
 from zcore.kernel.atomics cimport zc_load, zc_store, zc_wall_ns
 from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.status cimport (
-    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, Status,
-    fail, fail_errno, status_clear,
+    CHUNK_LONG, IO_MKDIR, IO_OPEN, IO_READ, IO_RENAME, IO_UNLINK, IO_WRITE, NO_MEMORY, OK, SHARD_CUT, WANTED, fail,
+    fail_errno, status_clear,
 )
 
 cdef extern from *:

@@ -27,19 +27,19 @@ from zcore import errors
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EACCES, EAGAIN, EINTR, ENOENT, ENOTDIR, EPERM, EROFS, ESTALE, errno
-from libc.stdint cimport int64_t, uint64_t, uint8_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memset
 from posix.fcntl cimport O_CLOEXEC, O_NOCTTY, O_RDONLY, O_RDWR, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_pause, zc_store, zc_swap_if, zc_this_thread
 from zcore.kernel.io.files cimport (
-    TAKEN, Identity, Staging, count_fork, identify_fd, identify_name, n_forks, numbers_of, object_commit, object_drop,
-    object_has, object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
+    TAKEN, Staging, count_fork, identify_fd, identify_name, n_forks, numbers_of, object_commit, object_drop, object_has,
+    object_stage, pass_barrier, same_identity, staging_init, staging_write_out,
 )
 from zcore.kernel.memory cimport Bytes
 from zcore.kernel.status cimport (
-    INTERRUPTED, IO_OPEN, LOCK_FAILED, LOCK_OWN, OK, STALE, Status, fail, fail_errno, make_error, status_clear,
+    INTERRUPTED, IO_OPEN, LOCK_FAILED, LOCK_OWN, OK, STALE, fail, fail_errno, make_error, status_clear,
 )
 
 cdef extern from "io/file_lock.h" nogil:

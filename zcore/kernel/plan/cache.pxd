@@ -3,7 +3,7 @@
 Shard indices and decoded chunks are cached in the same way. A reader looks up by the file's current identity, so
 content of a replaced file is never found again, whichever program replaced it.
 """
-from libc.stdint cimport int64_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 
 from zcore.kernel.io.files cimport Identity
 

@@ -10,22 +10,21 @@ memory, and a strided copy moves them. Small gaps are read as well, because anot
 read by way of scratch memory, too, if the system copies slowly to its address: NumPy's memory begins 16 bytes behind a
 page.
 """
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_load, zc_store
 from zcore.kernel.io.files cimport (
-    ABSENT, FAILED, Content, Identity, Piece, buffer_reserve, content_at, object_identify, object_open, object_read,
+    ABSENT, FAILED, Identity, Piece, buffer_reserve, content_at, object_identify, object_open, object_read,
     object_read_at, object_read_pieces, object_read_rest,
 )
-from zcore.kernel.plan.plan cimport Plan, Worker
 from zcore.kernel.plan.shard_index cimport ShardProgram
 from zcore.kernel.refs.table cimport Place
 from zcore.kernel.status cimport (
     CHUNK_LONG, FILE_CUT, INNER_NONE, INTERRUPTED, MISSING, OK, RAISED, SHARD_CUT, STOPPED, fail, status_clear,
 )
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, copy_sort
+from zcore.kernel.strided.copy cimport MAX_NDIM, copy_run, copy_simplify, copy_sort
 
 
 cdef int fetch_open(Plan plan, const char *key, Object *object, Worker *worker) noexcept nogil:

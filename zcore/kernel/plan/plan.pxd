@@ -3,7 +3,7 @@
 A plan is made under the GIL and not changed afterwards. Any number of threads call `run`; each takes the next task from
 an atomic counter until none is left or one has failed. `ReadPlan` and `WritePlan` define what a task does.
 """
-from libc.stdint cimport int64_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t
 
 from zcore.kernel.plan.cache cimport ChunkCache, Kept
 from zcore.kernel.codec.program cimport Program
@@ -11,9 +11,9 @@ from zcore.kernel.codec.table cimport Workspace
 from zcore.kernel.io.files cimport Buffer, Content, Identity, Staging
 from zcore.kernel.io.locks cimport Holder, ObjectLocks
 from zcore.kernel.memory cimport Bytes
-from zcore.kernel.plan.shard_index cimport Extent, IndexCache, ShardLevels
-from zcore.kernel.refs.table cimport Extents, Place
-from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.plan.shard_index cimport IndexCache, ShardLevels
+from zcore.kernel.refs.table cimport Extents
+from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.tasks cimport Layout, Selected, Tasks
 from zcore.kernel.status cimport MAX_SHARD_LEVELS, Status
 from zcore.kernel.strided.copy cimport MAX_NDIM

@@ -23,20 +23,13 @@ from posix.fcntl cimport AT_FDCWD, openat
 from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_now_ns, zc_store, zc_swap_if
-from zcore.kernel.codec.program cimport Program
 from zcore.kernel.codec.table cimport workspace_exception, workspace_free
 from zcore.kernel.io.files cimport buffer_free, n_forks
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_resized
 from zcore.kernel.select.open_array cimport OpenArray, document_hold, document_is_old, document_stands
-from zcore.kernel.plan.shard_index cimport ShardLevels, ShardProgram
-from zcore.kernel.refs.table cimport Extents
-from zcore.kernel.select.grid cimport Span
-from zcore.kernel.select.tasks cimport Selected, Tasks
-from zcore.kernel.status cimport (
-    INTERRUPTED, MAX_SHARD_LEVELS, NO_MEMORY, OK, RAISED, STALE, fail, locate_error, make_error, status_clear,
-)
-from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.plan.shard_index cimport ShardProgram
+from zcore.kernel.status cimport INTERRUPTED, NO_MEMORY, OK, RAISED, STALE, fail, locate_error, make_error, status_clear
 
 cdef enum:
     POLL_NS = 50_000_000       # between two polls of signals

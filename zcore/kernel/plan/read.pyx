@@ -19,8 +19,7 @@ from zcore.kernel.memory cimport Bytes
 from zcore.kernel.plan.cache cimport ChunkCache
 from zcore.kernel.plan.chunk cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
 from zcore.kernel.plan.fetch cimport copy_raw, fetch_end, fetch_open, fetch_whole, is_cheaper
-from zcore.kernel.plan.plan cimport Object, Plan, PlanOptions, Worker
-from zcore.kernel.plan.shard_read cimport ShardReader
+from zcore.kernel.plan.plan cimport Object, PlanOptions, Worker
 from zcore.kernel.select.gather cimport Sides, piece_of
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray

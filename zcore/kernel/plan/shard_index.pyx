@@ -14,15 +14,12 @@ cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX
 from libc.stdlib cimport qsort
 
-from zcore.kernel.codec.program cimport Program
 from zcore.kernel.io.files cimport content_at
 from zcore.kernel.select.grid cimport axis_init
 from zcore.kernel.select.open_array cimport Opened
 from zcore.kernel.status cimport (
-    CHUNK_LONG, INNER_INDEX, INNER_NONE, MAX_SHARD_LEVELS, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START,
-    Status, fail,
+    CHUNK_LONG, INNER_INDEX, INNER_NONE, OK, SHARD_END, SHARD_MARK, SHARD_SHORT, SHARD_START, fail,
 )
-from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef extern from * nogil:
     uint64_t __builtin_bswap64(uint64_t x)

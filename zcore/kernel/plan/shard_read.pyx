@@ -12,27 +12,25 @@ that the selection touches, depth first, so that the chunks of all of them form 
 Groups are cut in the order of the chunks in the file, and neighbouring chunks are fetched by one read.
 """
 cimport cython
-from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint8_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
-from zcore.kernel.io.files cimport Buffer, Content, buffer_free, buffer_reserve, content_at
+from zcore.kernel.io.files cimport Content, buffer_free, buffer_reserve, content_at
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.plan.cache cimport Kept, kept_new, kept_release
 from zcore.kernel.plan.chunk cimport begin_kept, decode_chunk, end_kept, place_fill, place_kept
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
-from zcore.kernel.plan.plan cimport Object, Plan, Worker
 from zcore.kernel.plan.shard_index import INDICES
 
-from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
-from zcore.kernel.select.grid cimport Axis, Span, ceil_div
+from zcore.kernel.plan.shard_index cimport IndexForm, ShardProgram, note_outer, sort_extents
+from zcore.kernel.select.grid cimport Axis, ceil_div
 from zcore.kernel.select.open_array cimport MAX_KEY
 from zcore.kernel.status cimport (
     INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, Status, fail, status_clear,
 )
-from zcore.kernel.strided.copy cimport MAX_NDIM
 
 cdef enum:
     GROUP_NBYTES = 1 << 20     # decoded bytes of the smallest task that is worth a thread

@@ -21,23 +21,23 @@ At most `n_slots` parts are begun before they are added. With half as many slots
 together need less memory than the shard, decoded and encoded.
 """
 cimport cython
-from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from zcore.kernel.atomics cimport zc_add, zc_back_off, zc_load, zc_store, zc_swap_if
 from zcore.kernel.codec.table cimport Workspace, workspace_free
 from zcore.kernel.io.files cimport (
-    FAILED, Buffer, Content, buffer_extend, buffer_free, buffer_relax, buffer_reserve, content_at, stage_close,
-    stage_open, stage_write,
+    FAILED, Content, buffer_extend, buffer_free, buffer_relax, buffer_reserve, content_at, stage_close, stage_open,
+    stage_write,
 )
 from zcore.kernel.io.locks cimport section_enter
 from zcore.kernel.memory cimport zc_new_zeros
 from zcore.kernel.plan.chunk cimport encode_covered_chunk, encode_merged_chunk, is_inside, merge_chunk
 from zcore.kernel.plan.fetch cimport fetch_close, fetch_identity, fetch_open
-from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, Worker
-from zcore.kernel.plan.shard_index cimport Extent, IndexForm, ShardProgram, note_outer, sort_extents
-from zcore.kernel.select.grid cimport Axis, Span
+from zcore.kernel.plan.plan cimport FILLED, SAME, Object
+from zcore.kernel.plan.shard_index cimport IndexForm, note_outer, sort_extents
+from zcore.kernel.select.grid cimport Axis
 from zcore.kernel.status cimport INTERRUPTED, MAX_SHARD_LEVELS, MISSING, NO_MEMORY, OK, WANTED, fail, status_clear
 from zcore.kernel.strided.copy cimport MAX_NDIM
 

@@ -8,7 +8,6 @@ the fill value is erased, not written, unless the caller wants it stored. If all
 memory, and that is the fill value, nothing is encoded, and absent objects are not locked.
 """
 from libc.errno cimport ENOENT
-from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
 from zcore.kernel.atomics cimport zc_add, zc_load, zc_store
@@ -19,12 +18,11 @@ from zcore.kernel.io.files cimport (
 from zcore.kernel.io.locks cimport holder_close, holder_open, key_hash, lock_object, unlock_object
 from zcore.kernel.plan.chunk cimport encode_covered_chunk, encode_merged_chunk, merge_chunk
 from zcore.kernel.plan.fetch cimport fetch_end, fetch_open, fetch_whole
-from zcore.kernel.plan.plan cimport FILLED, SAME, Object, Plan, PlanOptions, Worker, poll_worker
-from zcore.kernel.plan.shard_write cimport ShardWriter
+from zcore.kernel.plan.plan cimport FILLED, SAME, Object, PlanOptions, poll_worker
 from zcore.kernel.select.grid cimport Span
 from zcore.kernel.select.open_array cimport MAX_KEY, OpenArray, Opened
 from zcore.kernel.status cimport (
-    CHUNK_LONG, INTERRUPTED, IO_OPEN, IO_RENAME, MISSING, OK, STALE, Status, fail, make_error, status_clear,
+    CHUNK_LONG, INTERRUPTED, IO_OPEN, IO_RENAME, MISSING, OK, STALE, fail, make_error, status_clear,
 )
 from zcore.kernel.strided.copy cimport MAX_NDIM
 

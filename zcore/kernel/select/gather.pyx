@@ -8,12 +8,11 @@ hundred offsets, so that one table serves all points of the outer groups and sta
 Points keep their order, group by group, so if two values go to one element, the last one stays. Points of a mask are
 found in the mask on the way, row by row, without data-dependent branches. Each piece of a box is a strided copy.
 """
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memset
 
-from zcore.kernel.strided.copy cimport MAX_NDIM, Copy, copy_run, copy_simplify, fill_run
-from zcore.kernel.select.points cimport Group, Points, Side
-from zcore.kernel.select.grid cimport Span
+from zcore.kernel.strided.copy cimport MAX_NDIM, copy_run, copy_simplify, fill_run
+from zcore.kernel.select.points cimport Group, Side
 
 
 cdef extern from "select/points.h" nogil:

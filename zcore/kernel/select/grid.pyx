@@ -21,7 +21,7 @@ from zcore.errors import SelectionError
 
 cimport cython
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from libc.stdint cimport INT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcmp
 

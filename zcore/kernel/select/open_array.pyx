@@ -12,7 +12,7 @@ from posix.unistd cimport close
 
 from zcore.kernel.atomics cimport zc_add, zc_wall_ns
 from zcore.kernel.codec.program cimport Program
-from zcore.kernel.io.files cimport Identity, identify_fd, identify_name, object_has, same_identity
+from zcore.kernel.io.files cimport identify_fd, identify_name, object_has, same_identity
 from zcore.kernel.select.grid cimport Edges
 
 

@@ -11,13 +11,12 @@ from zcore.errors import SelectionError, UnsupportedError
 
 cimport cython
 cimport numpy as cnp
-from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint32_t, uint8_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from zcore.kernel.memory cimport zc_new_zeros
-from zcore.kernel.select.grid cimport Axis, Edges, Run, Span, axis_span, last_at_most, run_of
-from zcore.kernel.strided.copy cimport MAX_NDIM
+from zcore.kernel.select.grid cimport Edges, axis_span, last_at_most, run_of
 
 cnp.import_array()
 

@@ -11,8 +11,8 @@ from libc.string cimport memcpy
 
 from zcore.kernel.strided.copy cimport copy_run, copy_simplify, fill_run, runs_init
 from zcore.kernel.select.grid cimport axis_free, axis_init, axis_init_runs, axis_span
-from zcore.kernel.select.gather cimport Sides, move_points
-from zcore.kernel.select.open_array cimport MAX_DIGITS, MAX_KEY, OpenArray, Opened, opened_hold, opened_release
+from zcore.kernel.select.gather cimport move_points
+from zcore.kernel.select.open_array cimport MAX_DIGITS, MAX_KEY, opened_hold, opened_release
 from zcore.kernel.status cimport NO_MEMORY, OK
 
 cnp.import_array()
