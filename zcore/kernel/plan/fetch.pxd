@@ -2,7 +2,7 @@
 
 Or its elements, if they lie in a file as they are: only the needed bytes are read.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from zcore.kernel.io.files cimport Content
 from zcore.kernel.plan.plan cimport Object, Plan, Worker
@@ -11,13 +11,13 @@ from zcore.kernel.status cimport Status
 from zcore.kernel.strided.copy cimport Copy
 
 
-ctypedef int (*Use)(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil
+ctypedef int (*Use)(Plan plan, const uint8_t *data, int64_t n_bytes, const Span *spans, Worker *worker) noexcept nogil
 
 # Finds where the bytes of an object lie: OK, MISSING, or another code. After OK the object has to be closed.
 cdef int fetch_open(Plan plan, const char *key, Object *object, Worker *worker) noexcept nogil
 # Learns the size and the identity of an object's file: OK, MISSING, or another code.
 cdef int fetch_identity(Object *object, Status *status) noexcept nogil
-# Fetches an object whole to `object.content.data`, and calls `use`: OK, MISSING, or another code. If `use` fails, and
+# Fetches an object whole, and calls `use` with its bytes: OK, MISSING, or another code. If `use` fails, and
 # the read had ended before the end of the file, it is called again with more bytes.
 cdef int fetch_whole(Plan plan, Object *object, const Span *spans, Use use, Worker *worker) noexcept nogil
 # Closes an object that was fetched whole; returns `code`, or why its file cannot be read at all.

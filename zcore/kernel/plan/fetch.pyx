@@ -79,11 +79,11 @@ cdef int fetch_whole(Plan plan, Object *object, const Span *spans, Use use, Work
     cdef int64_t limit = stored_limit(plan, spans, worker)
     cdef int code = _fetch(plan, object, limit, worker)
     if code == OK:
-        code = use(plan, object, spans, worker)
+        code = use(plan, object.content.data, object.content.size, spans, worker)
         if code != OK:
             code = _fetch_rest(plan, object, limit, code, worker)
             if code == OK:
-                code = use(plan, object, spans, worker)
+                code = use(plan, object.content.data, object.content.size, spans, worker)
     return code
 
 

@@ -131,12 +131,8 @@ cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker 
         _begin_kept_object(plan, &object, worker)
     code = _read_raw(plan, &object, spans, worker)
     if code == NOT_RAW:
-        code = fetch_whole(plan, &object, spans, _decode_object, worker)
+        code = fetch_whole(plan, &object, spans, decode_chunk, worker)
     return fetch_end(plan, &object, code, worker)
-
-
-cdef int _decode_object(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    return decode_chunk(plan, object.content.data, object.content.size, spans, worker)
 
 
 cdef void _begin_kept_object(ReadPlan plan, Object *object, Worker *worker) noexcept nogil:

@@ -290,12 +290,8 @@ cdef int _fetch_old(WritePlan plan, const Span *spans, const char *key, Worker *
         # Gaps can make a shard longer than the limit of its chunks, so the limit does not apply here.
         worker.content = object.content
         return OK
-    code = fetch_whole(plan, &object, spans, _merge_object, worker)
+    code = fetch_whole(plan, &object, spans, merge_chunk, worker)
     return fetch_end(plan, &object, code, worker)
-
-
-cdef int _merge_object(Plan plan, const Object *object, const Span *spans, Worker *worker) noexcept nogil:
-    return merge_chunk(plan, object.content.data, object.content.size, spans, worker)
 
 
 cdef int _lock(WritePlan plan, const char *key, Worker *worker) noexcept nogil:
