@@ -85,13 +85,15 @@ cdef class ReadPlan(Plan):
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil:
         cdef Span spans[MAX_NDIM]
         cdef char key[MAX_KEY]
+        cdef Identity identity
         cdef int code
         if self.shards is not None and worker.passed == NULL:
             return self.shards.run_task(self, task, worker)
         self.spans_of(self.object_of(task), spans)
         self.measure_chunk(spans, &worker.layout)
         self.key_of(spans, key)
-        if self.chunks is not None and worker.passed == NULL and _place_kept_object(self, key, spans, worker):
+        if (self.chunks is not None and worker.passed == NULL and identify_name(self.dirfd, key, &identity) == 0
+                and place_kept(self, &identity, 0, identity.size, spans, worker)):
             return OK
         code = _read_object(self, key, spans, worker)
         end_kept(self, code, worker)
@@ -111,12 +113,6 @@ cdef class ReadPlan(Plan):
 
 cdef bint _fits_cache(ReadPlan plan) noexcept nogil:
     return plan.n_tasks > 0 and plan.task_nbytes <= zc_load(&plan.chunks.max_nbytes) // plan.n_tasks
-
-
-cdef bint _place_kept_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
-    cdef Identity identity
-    return (identify_name(plan.dirfd, key, &identity) == 0
-            and place_kept(plan, &identity, 0, identity.size, spans, worker))
 
 
 cdef int _read_object(ReadPlan plan, const char *key, const Span *spans, Worker *worker) noexcept nogil:
