@@ -451,7 +451,6 @@ cdef class _Hold:
     cdef object share          # share of the lock file; None for an object, whose write holds a share of its own
     cdef int dirfd
     cdef bint held
-    cdef int64_t generation    # `n_forks` when the lock was taken
     cdef object exception
 
     def __cinit__(self):
@@ -488,7 +487,6 @@ cdef class _Hold:
         status_clear(&status)
         memset(&before, 0, sizeof(Identity))
         while True:
-            self.generation = n_forks()
             if self.locks.directory is not None:
                 self.dirfd = _open_directory(self.locks.directory)
             with nogil:
@@ -551,20 +549,16 @@ cdef class _Hold:
             self.share = None
 
     cdef void _release(self) noexcept:
-        # A child process must not release its parent's lock.
-        if self.held and self.generation == n_forks():
-            if self.holder.whole:
-                _unlock_whole(&self.holder)
-            else:
-                unlock_object(&self.holder)
+        # In the child of a fork, these leave alone what its parent holds.
+        if self.held and self.holder.whole:
+            _unlock_whole(&self.holder)
+        elif self.held:
+            unlock_object(&self.holder)
         self.held = False
         self._close()
 
     cdef void _close(self) noexcept:
-        if self.generation == n_forks():
-            holder_close(&self.holder)
-        # In a child of a fork, the copy was closed when the child began.
-        self.holder.fd = -1
+        holder_close(&self.holder)
         if self.dirfd >= 0:
             close(self.dirfd)
             self.dirfd = -1
@@ -621,7 +615,7 @@ cdef class _Hold:
 
     def _check_whole(self):
         assert self.key is None and self.holder.whole and self.dirfd >= 0
-        if self.generation != n_forks():
+        if _is_parents(&self.holder):
             raise errors.StoreError(errors.FORKED, key=self.locks.document)
         if self.locks.file is not None:
             self.locks.file.check()
