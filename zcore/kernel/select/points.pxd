@@ -89,7 +89,6 @@ cdef class Points:
     cdef const int64_t *box_of  # of each piece
 
     cdef void set_axis(self, int d, int cut, Axis *axis) noexcept nogil
-    cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil
     # The touched chunks of a cut inside one chunk of a coarser cut, as numbers for `chunk_span`: the first, and how
     # many. For a dimension that is not the first of its group, one.
     cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil

@@ -16,7 +16,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from zcore.kernel.memory cimport zc_new_zeros
-from zcore.kernel.select.grid cimport Edges, axis_span, last_at_most, run_of
+from zcore.kernel.select.grid cimport Edges, last_at_most, run_of
 
 cnp.import_array()
 
@@ -139,20 +139,6 @@ cdef class Points:
         axis.step = axis.out_step = 1
         axis.count = group.n if leads else 1
         axis.n_chunks = group.n_runs[cut] if leads else 1
-
-    cdef void spans_of(self, const Axis *objects, int64_t task, Span *spans) noexcept nogil:
-        """Set the part of the selection that lies in the object of a task."""
-        cdef int d = self.ndim - 1
-        cdef int64_t rest, k
-        while d >= 0:
-            rest = task // objects[d].n_chunks
-            k = task - rest * objects[d].n_chunks
-            if self.group_of[d] < 0:
-                axis_span(&objects[d], k, &spans[d])
-            else:
-                self.chunk_span(d, 0, k, spans)
-            task = rest
-            d -= 1
 
     cdef void chunks_of(self, int d, int cut, const Span *object, int64_t *first, int64_t *count) noexcept nogil:
         cdef const Group *group = &self.groups[self.group_of[d]]

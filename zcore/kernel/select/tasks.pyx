@@ -132,12 +132,9 @@ cdef class Tasks:
         """Set the part of the selection that lies in an object."""
         cdef int d = self.ndim - 1
         cdef int64_t rest
-        if self.points is not None:
-            self.points.spans_of(self.objects, object, spans)
-            return
         while d >= 0:
             rest = object // self.objects[d].n_chunks
-            axis_span(&self.objects[d], object - rest * self.objects[d].n_chunks, &spans[d])
+            _set_span(self, self.objects, d, object - rest * self.objects[d].n_chunks, spans)
             object = rest
             d -= 1
 
@@ -191,10 +188,7 @@ cdef class Tasks:
         cdef int64_t position = 0
         while d >= 0:
             rest = i // count[d]
-            if self.points is not None and self.points.group_of[d] >= 0:
-                self.points.chunk_span(d, axes[d].cut, first[d] + i - rest * count[d], spans)
-            else:
-                axis_span(&axes[d], first[d] + i - rest * count[d], &spans[d])
+            _set_span(self, axes, d, first[d] + i - rest * count[d], spans)
             i = rest
             d -= 1
         while k >= 0:
@@ -379,6 +373,14 @@ cdef class Tasks:
         cdef Span spans[MAX_NDIM]
         self.spans_of(self.object_of(task), spans)
         return (tuple([spans[d].origin for d in range(self.ndim)]), tuple([spans[d].length for d in range(self.ndim)]))
+
+
+cdef inline void _set_span(Tasks self, const Axis *axes, int d, int64_t k, Span *spans) noexcept nogil:
+    """Set the span of the k-th chunk of an axis; nothing for a dimension that is not the first of its group."""
+    if self.points is not None and self.points.group_of[d] >= 0:
+        self.points.chunk_span(d, axes[d].cut, k, spans)
+    else:
+        axis_span(&axes[d], k, &spans[d])
 
 
 cdef void _free_axes(Tasks self) noexcept nogil:
