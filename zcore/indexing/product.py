@@ -76,15 +76,15 @@ class Product:
         An index is out of bounds, or the result has too many dimensions.
     """
 
-    __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "is_element", "way", "_merged",
-                 "_axes", "_expand")
+    __slots__ = ("starts", "steps", "counts", "groups", "shape", "is_empty", "way", "_merged", "_axes",
+                 "_expand")
     starts: tuple[int, ...]
     steps: tuple[int, ...]
     counts: tuple[int, ...]
     groups: tuple[tuple[tuple[int, ...], tuple[npt.NDArray[Any], ...] | npt.NDArray[np.bool_]], ...]
     shape: tuple[int, ...]
     is_empty: bool
-    is_element: bool
+    is_element = False
     way: Way
 
     def __init__(self, shape: tuple[int, ...], slices: Sequence[Slice | None], groups: Sequence[Group],
@@ -122,7 +122,6 @@ class Product:
         self.starts, self.steps, self.counts = (tuple([part[i] for part in slices]) for i in range(3))
         if self.is_empty:
             self.counts = (0,) * len(shape)
-        self.is_element = False
         self._arrange(result)
 
     def _arrange(self, result):
