@@ -238,3 +238,8 @@ def test_inline_native_and_virtual_chunks_are_read_and_written_in_parts(tmp_path
     np.testing.assert_array_equal(array[:5, :6], VALUES[:5, :6])
     array[1:3, 2:4] = 7
     assert array[1:3, 2:4].tolist() == [[7, 7]] * 2 and array[4, 5] == VALUES[4, 5] and array[5, 5] == 0
+
+
+def test_the_directory_of_a_repository_is_named_in_the_error(repository, tmp_path):
+    with pytest.raises(zcore.NodeNotFoundError, match="it is a repository of Icechunk: zcore.open takes the store of"):
+        zcore.open(tmp_path)

@@ -509,6 +509,7 @@ def check_replaceable(store: Store, path: str) -> None:
 # Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
 _MAX_ENTRIES = 1000    # of a directory, among which a file is looked for
 _MAX_LOOKS = 64     # directories below, which are looked through for a node
+_ICECHUNK = {"manifests", "snapshots", "transactions"}    # directories of a repository
 _MADE = {"group": "; zcore.open_group with mode='a' creates it",
          "node": "; zcore.open with mode='a', a shape and a dtype creates an array there"}
 
@@ -534,6 +535,9 @@ def not_found(store: Store, path: str, zarr_format: FormatName | None, options: 
         reason = f"{place} holds no {what}"
         if not store.n_requests and (nodes := nodes_below(store, path, _MAX_LOOKS)[0]):
             reason += f"; path={nodes[0]!r} is a node" + (f", one of {len(nodes)}" if len(nodes) > 1 else "")
+        elif directory is not None and all([os.path.isdir(os.path.join(directory, name)) for name in _ICECHUNK]):
+            reason += ("; it is a repository of Icechunk: zcore.open takes the store of a session, as "
+                       "repo.readonly_session('main').store")
         elif directory is not None and (name := _a_file_in(directory)) is not None:
             files = os.path.join(directory, f"*{os.path.splitext(name)[1]}")
             reason += f"; its files, such as {name!r}, are opened by their own names, in a shell as {files}"
