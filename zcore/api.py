@@ -21,12 +21,11 @@ from zcore.hierarchy.attributes import read_attributes
 from zcore.hierarchy.new_nodes import zero_of
 from zcore.indexing.assign import in_memory
 from zcore.model.chunk_grid import chunk_regions
-from zcore.model.value import check_kind
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import as_path, check_directory, named_kind, names_archive, store_of
-from zcore.text.arguments import as_bool
+from zcore.text.arguments import as_bool, as_optional_bool
 from zcore.text.tried_names import advising
 
 if TYPE_CHECKING:
@@ -493,7 +492,7 @@ def open_group(store: StoreLike, mode: Mode = "r", *, path: str | None = "", zar
     """
     _check_mode(mode)
     check_format(zarr_format)
-    check_kind(use_consolidated, "use_consolidated", (bool, np.bool_, str), "True, False or None")
+    use_consolidated = as_optional_bool(use_consolidated, "use_consolidated")
     options = Options(lock, missing, threads, strict, write_empty_chunks, mode == "r", cache=cache)
     path = lookup.path_of(path, zarr_format)
     place, new = store, _new_archive(store, mode, path)

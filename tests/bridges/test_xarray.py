@@ -998,6 +998,9 @@ def test_a_truth_value_is_no_text(tmp_path):
     for name in ("compute", "safe_chunks", "align_chunks", "write_inherited_coords"):
         with pytest.raises(TypeError, match=f"^{name} is 'False', expected True or False"):
             to_zarr(ds, tmp_path / "a", **{name: "False"})
-    to_zarr(ds, tmp_path / "a")
+    to_zarr(ds, tmp_path / "a", consolidated=np.False_)
+    assert zcore.open(tmp_path / "a").metadata.consolidated is None
     with pytest.raises(TypeError, match="use_zarr_fill_value_as_mask"):
         by_zcore(tmp_path / "a", use_zarr_fill_value_as_mask="False")
+    with pytest.raises(TypeError, match="^use_consolidated is 'False', expected True, False or None"):
+        zcore.open_group(tmp_path / "a", use_consolidated="False")

@@ -55,6 +55,11 @@ def as_bool(value: object, keyword: str, allowed: str = "True or False") -> bool
     return bool(value)
 
 
+def as_optional_bool(value: object, keyword: str) -> bool | None:
+    """Return a keyword's value if it is True, False or None. Raises : TypeError, for anything else."""
+    return None if value is None else as_bool(value, keyword, "True, False or None")
+
+
 def room_of(value: SupportsIndex | str, name: str) -> int:
     """Return a number of bytes, 0 or more, from an integer or a size as for `parse_nbytes`.
 

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xarray
 from xarray.backends import BackendEntrypoint
 from xarray.backends.common import _decode_variable_name
@@ -18,6 +17,7 @@ from zcore.model.value import check_kind
 from zcore.nodes.appending import home_of, length_before
 from zcore.stores.base import outcomes
 from zcore.stores.openers import as_path
+from zcore.text.arguments import as_optional_bool
 from zcore.xarray.variables import Dimensions, StoredVariable, shown, variable_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class ZcoreBackend(BackendEntrypoint):
 
 def _dataset(node, sources, dimensions, mask_fill, decoders):
     """Return the dataset of a group's arrays, or of one array alone."""
-    check_kind(mask_fill, "use_zarr_fill_value_as_mask", (bool, np.bool_), "True, False or None")
+    mask_fill = as_optional_bool(mask_fill, "use_zarr_fill_value_as_mask")
     variables = {_decode_variable_name(name): variable_of(source, dimensions.of(source.array), mask_fill)
                  for name, source in sources.items()}
     _cut_to_one_length(variables, dict(zip(variables, sources.values(), strict=True)))
@@ -178,7 +178,7 @@ def _assembled(variables, attributes, coord_names):
 def _opened(place, path, consolidated, storage_options, zarr_format, options):
     """Return the group, or the array, at a path of what a caller names."""
     path = path_of(path)
-    check_kind(consolidated, "consolidated", (bool, np.bool_), "True, False or None")
+    consolidated = as_optional_bool(consolidated, "consolidated")
     if isinstance(place, zcore.Group):
         return place[path] if path else place
     if isinstance(place, zcore.Array):

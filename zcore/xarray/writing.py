@@ -38,7 +38,7 @@ from zcore.nodes.group_writer import GroupWriter
 from zcore.stores.base import together
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
-from zcore.text.arguments import as_bool
+from zcore.text.arguments import as_bool, as_optional_bool
 from zcore.xarray.backend import members_of, place_of
 from zcore.xarray.faithful import checked
 from zcore.xarray.still_read import Write, check_not_deleted, check_not_overwritten
@@ -125,8 +125,8 @@ def to_zarr(ds: Dataset | DataTree, store: StoreLike,
     check_kind(mode, "mode", (str,), "'w', 'w-', 'a', 'a-' or 'r+'")
     check_kind(encoding, "encoding", (Mapping,), "a mapping of names to mappings")
     check_kind(append_dim, "append_dim", (Hashable,), "the name of a dimension")
-    check_kind(consolidated, "consolidated", (bool, np.bool_), "True, False or None")
-    check_kind(write_empty_chunks, "write_empty_chunks", (bool, np.bool_), "True, False or None")
+    consolidated = as_optional_bool(consolidated, "consolidated")
+    write_empty_chunks = as_optional_bool(write_empty_chunks, "write_empty_chunks")
     compute = as_bool(compute, "compute")
     safe_chunks, align_chunks = as_bool(safe_chunks, "safe_chunks"), as_bool(align_chunks, "align_chunks")
     check_format(zarr_format)
