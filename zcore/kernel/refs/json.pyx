@@ -422,8 +422,10 @@ cdef inline bint _takes(Text *text, uint8_t mark) noexcept nogil:
 
 
 cdef inline int _expect(Text *text, uint8_t mark) except -1:
-    if not _takes(text, mark):
+    _blanks(text)
+    if text.at >= text.n or text.data[text.at] != mark:
         raise _wrong(text.at, f"expected {chr(mark)!r}, found {_shown(text, text.at)}")
+    text.at += 1
     return 0
 
 
