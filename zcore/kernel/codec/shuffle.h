@@ -17,16 +17,6 @@
 #include <immintrin.h>
 #endif
 
-static int zc_has_avx2;
-
-static inline void zc_shuffle_choose(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    zc_has_avx2 = __builtin_cpu_supports("avx2") != 0;
-#endif
-}
-
 static void zc_planes_to_items_slow(const char *src, int64_t plane, char *dst, int64_t n, int64_t typesize)
 {
     for (int64_t i = 0; i < n; i++)

@@ -22,41 +22,37 @@ from zcore.kernel.status cimport Status
 
 
 cdef extern from "codec/shuffle.h" nogil:
-    void zc_shuffle_choose() noexcept
+    void zc_choose_vectors() noexcept
     void zc_planes_to_items(const char *src, int64_t plane, char *dst, int64_t n, int64_t typesize) noexcept
     void zc_items_to_planes(const char *src, char *dst, int64_t plane, int64_t n, int64_t typesize) noexcept
     void zc_rows_to_items(const char *src, char *dst, int64_t n, int64_t typesize) noexcept
     void zc_items_to_rows(const char *src, char *dst, int64_t n, int64_t typesize) noexcept
 
 
-zc_shuffle_choose()
+zc_choose_vectors()
 
 
 cdef void shuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bytes // typesize
-    if n > 0:
-        zc_items_to_planes(<const char *>src, <char *>dst, n, n, typesize)
+    zc_items_to_planes(<const char *>src, <char *>dst, n, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
 
 
 cdef void unshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bytes // typesize
-    if n > 0:
-        zc_planes_to_items(<const char *>src, n, <char *>dst, n, typesize)
+    zc_planes_to_items(<const char *>src, n, <char *>dst, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
 
 
 cdef void bitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bit_items(n_bytes, typesize)
-    if n > 0:
-        zc_items_to_rows(<const char *>src, <char *>dst, n, typesize)
+    zc_items_to_rows(<const char *>src, <char *>dst, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
 
 
 cdef void unbitshuffle_block(const uint8_t *src, uint8_t *dst, int64_t n_bytes, int64_t typesize) noexcept nogil:
     cdef int64_t n = n_bit_items(n_bytes, typesize)
-    if n > 0:
-        zc_rows_to_items(<const char *>src, <char *>dst, n, typesize)
+    zc_rows_to_items(<const char *>src, <char *>dst, n, typesize)
     copy_rest(src, dst, n_bytes, n * typesize)
 
 

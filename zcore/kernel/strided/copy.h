@@ -90,20 +90,10 @@ ZC_DEFINE_PLANES(, _any)
  * times as fast. Loops with other distances would get slower, because compilers then gather vectors item by item. */
 #if defined(__x86_64__)
 ZC_DEFINE_PLANES(__attribute__((target("avx2"))), _avx2)
-#define ZC_CHOOSE(NAME) (dense && zc_copy_has_avx2 ? NAME##_avx2 : NAME##_any)
+#define ZC_CHOOSE(NAME) (dense && zc_has_avx2 ? NAME##_avx2 : NAME##_any)
 #else
 #define ZC_CHOOSE(NAME) NAME##_any
 #endif
-
-static int zc_copy_has_avx2;
-
-static inline void zc_copy_choose(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    zc_copy_has_avx2 = __builtin_cpu_supports("avx2") != 0;
-#endif
-}
 
 /* n bytes; short moves without a call, as two loads that may overlap. */
 static inline void zc_move(char *dst, const char *src, int64_t n)

@@ -22,7 +22,7 @@ cdef extern from "strided/copy.h" nogil:
     ctypedef void (*zc_plane_function)(const char *, char *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                                        int64_t) noexcept nogil
     ctypedef void (*zc_rectangle_function)(const char *, int64_t, char *, int64_t, int64_t, int64_t) noexcept nogil
-    void zc_copy_choose() noexcept
+    void zc_choose_vectors() noexcept
     void zc_move(char *dst, const char *src, int64_t n) noexcept
     zc_plane_function zc_plane(int64_t itemsize, int swap, int dense) noexcept
     zc_rectangle_function zc_rectangle(int64_t itemsize) noexcept
@@ -31,7 +31,7 @@ cdef extern from "strided/copy.h" nogil:
                   int64_t itemsize) noexcept
 
 
-zc_copy_choose()
+zc_choose_vectors()
 
 
 cdef enum:

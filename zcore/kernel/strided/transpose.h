@@ -21,6 +21,16 @@ typedef uint64_t zc_v8 __attribute__((vector_size(16)));
 #define ZC_PICK(TYPE, a, b, ...) __builtin_shuffle(a, b, (TYPE){__VA_ARGS__})
 #endif
 
+static int zc_has_avx2;
+
+static inline void zc_choose_vectors(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    zc_has_avx2 = __builtin_cpu_supports("avx2") != 0;
+#endif
+}
+
 #define ZC_LOW_1(a, b) ZC_PICK(zc_v1, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define ZC_HIGH_1(a, b) ZC_PICK(zc_v1, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #define ZC_LOW_2(a, b) ZC_PICK(zc_v2, a, b, 0, 8, 1, 9, 2, 10, 3, 11)
