@@ -25,16 +25,15 @@ ctypedef fused number_t:
 # Of the numbers whose differences are stored; those of integers wrap, so they need no sign.
 DELTA_TYPES = ("u1", "u2", "u4", "u8", "f4", "f8")
 
-cdef struct Linear:
-    double offset
+cdef struct Filter:
+    double offset              # of `scale_offset`
     double scale
+    bint is_delta
+    bint is_float              # of `delta`
 
-cdef struct Delta:
-    bint is_float
 
-
-cdef void _scale(const Linear *spec, const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode,
-                 real_t x) noexcept nogil:
+cdef inline void _scale(const Filter *spec, const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode,
+                        real_t x) noexcept nogil:
     """Encode or decode items of the type of `x`; neither `src` nor `dst` needs to be aligned."""
     cdef real_t offset = <real_t>spec.offset
     cdef real_t scale = <real_t>spec.scale
@@ -51,26 +50,8 @@ cdef void _scale(const Linear *spec, const uint8_t *src, uint8_t *dst, int64_t n
         memcpy(dst + i * <int64_t>sizeof(real_t), &x, sizeof(real_t))
 
 
-cdef int64_t _run(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, bint encode) noexcept nogil:
-    if step.unit == sizeof(float):
-        _scale(<const Linear *>step.parameters, src, dst, n_bytes, encode, <float>0)
-    else:
-        _scale(<const Linear *>step.parameters, src, dst, n_bytes, encode, <double>0)
-    return n_bytes
-
-
-cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                     Workspace *work, Status *status) noexcept nogil:
-    return _run(step, src, n_bytes, dst, True)
-
-
-cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
-                     Workspace *work, Status *status) noexcept nogil:
-    return _run(step, src, n_bytes, dst, False)
-
-
 cdef int _configure(Step *step, tuple parameters) except -1:
-    cdef Linear *spec = <Linear *>step.parameters
+    cdef Filter *spec = <Filter *>step.parameters
     dtype, spec.offset, spec.scale = parameters
     step.unit = {"f4": 4, "f8": 8}.get(dtype, 0)
     if step.unit == 0:
@@ -78,7 +59,7 @@ cdef int _configure(Step *step, tuple parameters) except -1:
     return 0
 
 
-cdef void _delta(const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode, number_t x) noexcept nogil:
+cdef inline void _delta(const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode, number_t x) noexcept nogil:
     """Encode or decode numbers of the type of `x`; the first one stays what it is, minus zero too."""
     cdef int64_t size = sizeof(number_t)
     cdef number_t last
@@ -96,14 +77,20 @@ cdef void _delta(const uint8_t *src, uint8_t *dst, int64_t n_bytes, bint encode,
             memcpy(dst + i * size, &last, size)
 
 
-cdef int64_t _run_delta(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
-                        bint encode) noexcept nogil:
-    cdef bint is_float = (<const Delta *>step.parameters).is_float
+# Inline, so that each loop is compiled for one direction.
+
+cdef inline int64_t _run(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst,
+                         bint encode) noexcept nogil:
+    cdef const Filter *spec = <const Filter *>step.parameters
     if n_bytes == 0:
         return 0
-    if is_float and step.unit == 4:
+    if not spec.is_delta and step.unit == 4:
+        _scale(spec, src, dst, n_bytes, encode, <float>0)
+    elif not spec.is_delta:
+        _scale(spec, src, dst, n_bytes, encode, <double>0)
+    elif spec.is_float and step.unit == 4:
         _delta(src, dst, n_bytes, encode, <float>0)
-    elif is_float:
+    elif spec.is_float:
         _delta(src, dst, n_bytes, encode, <double>0)
     elif step.unit == 1:
         _delta(src, dst, n_bytes, encode, <uint8_t>0)
@@ -116,26 +103,27 @@ cdef int64_t _run_delta(const Step *step, const uint8_t *src, int64_t n_bytes, u
     return n_bytes
 
 
-cdef int64_t _encode_delta(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
-                           Workspace *work, Status *status) noexcept nogil:
-    return _run_delta(step, src, n_bytes, dst, True)
+cdef int64_t _encode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t capacity,
+                     Workspace *work, Status *status) noexcept nogil:
+    return _run(step, src, n_bytes, dst, True)
 
 
-cdef int64_t _decode_delta(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit,
-                           bint is_exact, Workspace *work, Status *status) noexcept nogil:
-    return _run_delta(step, src, n_bytes, dst, False)
+cdef int64_t _decode(const Step *step, const uint8_t *src, int64_t n_bytes, uint8_t *dst, int64_t limit, bint is_exact,
+                     Workspace *work, Status *status) noexcept nogil:
+    return _run(step, src, n_bytes, dst, False)
 
 
 cdef int _configure_delta(Step *step, tuple parameters) except -1:
     dtype, = parameters
     if dtype not in DELTA_TYPES:
         raise ValueError(f"'delta' of {dtype} has no C form")
-    (<Delta *>step.parameters).is_float = dtype[0] == "f"
+    (<Filter *>step.parameters).is_delta = True
+    (<Filter *>step.parameters).is_float = dtype[0] == "f"
     step.unit = int(dtype[1:])
     return 0
 
 
-cdef CodecFunctions _linear = codec_row(sizeof(Linear), _configure, NULL, _encode, _decode)
+cdef CodecFunctions _linear = codec_row(sizeof(Filter), _configure, NULL, _encode, _decode)
 add_codec("scale_offset", &_linear)
-cdef CodecFunctions _differences = codec_row(sizeof(Delta), _configure_delta, NULL, _encode_delta, _decode_delta)
+cdef CodecFunctions _differences = codec_row(sizeof(Filter), _configure_delta, NULL, _encode, _decode)
 add_codec("delta", &_differences)
