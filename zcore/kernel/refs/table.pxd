@@ -104,8 +104,6 @@ cdef class RecordTable(ReferenceTable):
     cdef tuple held            # the memory of both
     cdef list files            # keeps the memory of the rows alive
 
-    cdef int _fill(self, list numbers, list files) except -1
-
 cdef struct Place:             # the bytes of a key
     const uint8_t *data        # in memory; NULL: in the file
     int fd                     # -1: no file

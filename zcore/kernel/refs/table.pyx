@@ -721,7 +721,7 @@ cdef class RecordTable(ReferenceTable):
         cdef Span spans[MAX_NDIM]
         cdef RecordTable table = RecordTable(self, self.prefix, self.grid_shape, self.separator, self.record_size,
                                              self.load_file)
-        cdef int64_t task, number
+        cdef int64_t task, number, i
         cdef int64_t last = -1
         cdef int d
         cdef set needed = set()
@@ -742,20 +742,14 @@ cdef class RecordTable(ReferenceTable):
                 if task % POLLED == POLLED - 1:
                     PyErr_CheckSignals()
         numbers = sorted(needed)
-        table._fill(numbers, [self.load_file(number) for number in numbers])
+        table.files = [self.load_file(number) for number in numbers]
+        table.held = Bytes(array("q", numbers)), Bytes(bytearray(len(numbers) * sizeof(Rows)))
+        table.numbers, table.rows_of = <int64_t *>(<Bytes>table.held[0]).data, <Rows *>(<Bytes>table.held[1]).data
+        table.n_files = len(numbers)
+        for i in range(table.n_files):
+            if table.files[i] is not None:
+                table.rows_of[i] = (<Records?>table.files[i]).rows
         return table
-
-    cdef int _fill(self, list numbers, list files) except -1:
-        cdef int64_t i
-        cdef int64_t n = len(files)
-        self.held = Bytes(array("q", numbers)), Bytes(bytearray(n * sizeof(Rows)))
-        self.numbers, self.rows_of = <int64_t *>(<Bytes>self.held[0]).data, <Rows *>(<Bytes>self.held[1]).data
-        for i in range(n):
-            if files[i] is not None:
-                self.rows_of[i] = (<Records?>files[i]).rows
-        self.files = files
-        self.n_files = n
-        return 0
 
     cdef int look_up(self, const uint8_t *key, int64_t n_key, Reference *row, const uint8_t **data) noexcept nogil:
         cdef int64_t number = _number_of_key(self, key, n_key)
