@@ -509,7 +509,7 @@ def check_replaceable(store: Store, path: str) -> None:
 # Advice for a path where nothing is, for `open_array`, `open_group` and `open`.
 _MAX_ENTRIES = 1000    # of a directory, among which a file is looked for
 _MAX_LOOKS = 64     # directories below, which are looked through for a node
-_ICECHUNK = {"manifests", "snapshots", "transactions"}    # directories of a repository
+_ICECHUNK = "snapshots", "transactions"    # directories of a repository
 _MADE = {"group": "; zcore.open_group with mode='a' creates it",
          "node": "; zcore.open with mode='a', a shape and a dtype creates an array there"}
 
