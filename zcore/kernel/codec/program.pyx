@@ -437,8 +437,8 @@ cdef int _verify_blocks(Program self, const uint8_t **src, int64_t *n_bytes, int
     cdef int n_left = self.n_steps
     cdef int64_t n = n_bytes[0] - (n_left - 1) * SUM_NBYTES
     # Asked before anything is verified; otherwise chunks that go through `decode` would be verified twice.
-    if self.blocks == NULL or not self.blocks.is_blockwise(&self.steps[0], src[0], n, dst_nbytes, itemsize, part, offset,
-                                                           only_few):
+    if self.blocks == NULL or not self.blocks.is_blockwise(&self.steps[0], src[0], n, dst_nbytes, itemsize, part,
+                                                           offset, only_few):
         return NOT_BLOCKWISE
     n_bytes[0] = _verify(self, src, n_bytes[0], &n_left, status)
     return status.code if n_bytes[0] < 0 else OK

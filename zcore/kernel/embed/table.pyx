@@ -696,7 +696,7 @@ cdef int64_t _ask(Kind kind, const void *number, Asked what, const int64_t *numb
                   const char *json, void *found, zcore_error *error) noexcept with gil:
     """Do what needs Python, and return the number that it gives, mostly 0; -1 for an error.
 
-    `numbers`, `name` and `json` are its arguments: a shape, `ndim`, an axis or a size. `found` is where its result goes.
+    `numbers` (a shape, `ndim`, an axis or a size), `name` and `json` are its arguments, `found` is for its result.
     """
     cdef Call call
     cdef Slot *slot = _enter(kind, number, &call, error)
