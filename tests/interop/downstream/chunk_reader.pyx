@@ -2,11 +2,12 @@
 """An extension outside zcore that uses private headers: it reads and decodes a blosc chunk, without the GIL."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
+from posix.unistd cimport close
 
 from zcore.kernel.codec.blosc_header cimport BloscHeader, check_header
 from zcore.kernel.codec.compress cimport blosc_decode
 from zcore.kernel.codec.checksums cimport crc32c_of
-from zcore.kernel.io.files cimport ABSENT, Buffer, buffer_free, object_close, object_open, object_read
+from zcore.kernel.io.files cimport ABSENT, Buffer, buffer_free, object_open, object_read
 from zcore.kernel.select.grid cimport Axis, Span, axis_init, axis_span
 from zcore.kernel.status cimport Status, check, status_clear
 
@@ -72,7 +73,7 @@ def read(int directory, const char *name, uint8_t[::1] out not None, int64_t ite
         fd = object_open(directory, name, &status)
         if fd >= 0:
             n_stored = object_read(fd, dst_nbytes + 16, &buffer, &status)
-            object_close(fd)
+            close(fd)
             if n_stored >= 0:
                 blosc_decode(buffer.data, n_stored, dst, dst_nbytes, itemsize, 1, &status)
         buffer_free(&buffer)
