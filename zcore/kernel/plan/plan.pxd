@@ -107,29 +107,21 @@ cdef class Plan(Tasks):
     # Computes what depends on the selection and the number of threads, beside the tasks: OK or NO_MEMORY. The
     # constructors of subclasses end with it.
     cdef int adapt(self, int n_threads) noexcept nogil
-    # Makes this the plan of another box, as if it were new, without Python: OK; NO_MEMORY; or -1 - d if the box does
-    # not fit into dimension d.
-    cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides,
-                        int n_threads) noexcept nogil
     # Opens the directory of the objects, by its descriptor if that is not -1: 0, or the errno.
     cdef int open_directory(self, int dir_fd) noexcept nogil
     cdef void close_directory(self) noexcept nogil
-    # Runs tasks. `main`: on the thread that waits for the plan.
-    cdef void work(self, bint main) noexcept nogil
     # Whether this is a forked child that cannot go on: other threads were in the plan, or objects are half written.
     cdef bint is_cut_off(self) noexcept nogil
-    # Makes a worker of this plan. `main`: see `work`.
+    # Makes a worker of this plan. `main`: on the thread that waits for the plan.
     cdef void furnish(self, Worker *worker, bint main) noexcept nogil
     cdef int open_worker(self, Worker *worker) noexcept nogil
     cdef void close_worker(self, Worker *worker) noexcept nogil
     cdef int run_task(self, int64_t task, Worker *worker) noexcept nogil
-    cdef int64_t next_task(self) noexcept nogil
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil
     cdef void record(self, Worker *worker, int64_t task) noexcept nogil
     cdef void _loop(self, Worker *worker) noexcept nogil
     # Handles the code of a task: returns whether the worker takes another task.
     cdef bint finish(self, int64_t task, int code, Worker *worker) noexcept nogil
-    cdef object _error(self, object codecs)
     cdef int poll(self, Worker *worker) noexcept nogil
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil
 

@@ -165,14 +165,6 @@ cdef class Plan(Tasks):
             self.levels.follow(self)
         return OK
 
-    cdef int begin_anew(self, const Selected *selected, char *data, const int64_t *strides,
-                        int n_threads) noexcept nogil:
-        cdef int code = self.project_anew(selected, data, strides)
-        status_clear(&self.status)
-        self.n_forks = n_forks()
-        self.n_begun = self.stop = self.n_deferred = 0
-        return code if code != OK else self.adapt(n_threads)
-
     cdef int open_directory(self, int dir_fd) noexcept nogil:
         if dir_fd < 0:
             self.dirfd = openat(AT_FDCWD, self.opened.directory, _OPEN_DIRECTORY)
@@ -222,12 +214,6 @@ cdef class Plan(Tasks):
     cdef bint is_poll_due(self, const Worker *worker) noexcept nogil:
         return worker.main and zc_now_ns() - worker.last_poll_ns > POLL_NS
 
-    cdef int64_t next_task(self) noexcept nogil:
-        cdef int64_t i = zc_add(&self.n_begun, 1)
-        if i >= _n_todo(self):
-            return -1
-        return _in_lanes(self, i) if self.given_tasks is None else (<int64_t *>self.given_tasks.data)[i]
-
     cdef void set_lanes(self, int64_t n_threads) noexcept nogil:
         if self.n_begun == 0 and self.given_tasks is None:
             self.n_lanes = max(1, min(n_threads, self.n_tasks // self.n_parts))
@@ -256,7 +242,7 @@ cdef class Plan(Tasks):
     cdef void _loop(self, Worker *worker) noexcept nogil:
         cdef int64_t task
         while not self.poll(worker):
-            task = self.next_task()
+            task = _next_task(self)
             if task < 0 or not self.finish(task, self.run_task(task, worker), worker):
                 return
 
@@ -282,22 +268,7 @@ cdef class Plan(Tasks):
         one thread that waits for the plan.
         """
         with nogil:
-            self.work(main)
-
-    cdef void work(self, bint main) noexcept nogil:
-        cdef Worker worker
-        self.furnish(&worker, main)
-        if not main:
-            zc_add(&self.n_helpers, 1)
-        elif zc_load(&self.n_helpers) == 0:
-            zc_store(&self.n_forks, n_forks())
-        if self.open_worker(&worker) == OK:
-            self._loop(&worker)
-        else:
-            self.record(&worker, -1)
-        self.close_worker(&worker)
-        if not main:
-            zc_add(&self.n_helpers, -1)
+            _work(self, main)
 
     cdef void furnish(self, Worker *worker, bint main) noexcept nogil:
         memset(worker, 0, sizeof(Worker))
@@ -324,14 +295,14 @@ cdef class Plan(Tasks):
 
     def begin_task(self):
         """Return the next task for a run in Python, or -1 when none is left or the plan has stopped."""
-        return -1 if zc_load(&self.stop) else self.next_task()
+        return -1 if zc_load(&self.stop) else _next_task(self)
 
     def begin_tasks(self, int64_t n):
         """Return a list of the next tasks, at most `n`; empty when none is left or the plan has stopped."""
         cdef int64_t task
         tasks = []
         while len(tasks) < n and not zc_load(&self.stop):
-            task = self.next_task()
+            task = _next_task(self)
             if task < 0:
                 break
             tasks.append(task)
@@ -339,11 +310,11 @@ cdef class Plan(Tasks):
 
     def undone(self):
         """Return the tasks that this plan has not done: a list of int. It gives none to threads any more."""
-        cdef int64_t task = self.next_task()
+        cdef int64_t task = _next_task(self)
         tasks = self.deferred
         while task >= 0:
             tasks.append(task)
-            task = self.next_task()
+            task = _next_task(self)
         return tasks
 
     def leave_stale(self, int64_t task):
@@ -398,28 +369,9 @@ cdef class Plan(Tasks):
         """
         exception, self.exception = self.exception, None
         if exception is None:
-            exception = self._error(codecs)
+            exception = _error(self, codecs)
         if exception is not None:
             raise exception
-
-    cdef object _error(self, object codecs):
-        cdef str key = None
-        # A failed merge could not decode the chunk it read, or has not found it.
-        cdef str direction = "encode" if self.status.is_encode else "decode"
-        cdef tuple inner = ()
-        raised, self.raised = self.raised, None
-        if self.status.code == OK or self.status.code == STALE:
-            return None
-        coords = None
-        if self.status.task >= 0:
-            key, coords, _, _, _ = self.task(self.status.task)
-            if self.levels is not None:
-                shard_shape = self.place(self.status.task)[1]
-                inner = self.levels.coords_of(&self.status, shard_shape)
-        if self.status.code == RAISED:
-            return locate_error(raised, &self.status, key, coords, direction, inner)
-        codec = codecs[self.status.step] if 0 <= self.status.step < len(codecs) else None
-        return make_error(&self.status, key, coords, codec, direction, inner)
 
     def index_part(self, int64_t task):
         """Return the byte range of the index of a shard: ``(0, n)``, or ``(None, n)`` for its last bytes."""
@@ -431,6 +383,50 @@ cdef class Plan(Tasks):
 
 cdef int64_t _n_todo(Plan plan) noexcept nogil:
     return plan.n_tasks if plan.given_tasks is None else plan.n_given
+
+
+cdef int64_t _next_task(Plan plan) noexcept nogil:
+    cdef int64_t i = zc_add(&plan.n_begun, 1)
+    if i >= _n_todo(plan):
+        return -1
+    return _in_lanes(plan, i) if plan.given_tasks is None else (<int64_t *>plan.given_tasks.data)[i]
+
+
+cdef void _work(Plan plan, bint main) noexcept nogil:
+    """Run tasks. `main`: on the thread that waits for the plan."""
+    cdef Worker worker
+    plan.furnish(&worker, main)
+    if not main:
+        zc_add(&plan.n_helpers, 1)
+    elif zc_load(&plan.n_helpers) == 0:
+        zc_store(&plan.n_forks, n_forks())
+    if plan.open_worker(&worker) == OK:
+        plan._loop(&worker)
+    else:
+        plan.record(&worker, -1)
+    plan.close_worker(&worker)
+    if not main:
+        zc_add(&plan.n_helpers, -1)
+
+
+cdef object _error(Plan plan, object codecs):
+    cdef str key = None
+    # A failed merge could not decode the chunk it read, or has not found it.
+    cdef str direction = "encode" if plan.status.is_encode else "decode"
+    cdef tuple inner = ()
+    raised, plan.raised = plan.raised, None
+    if plan.status.code == OK or plan.status.code == STALE:
+        return None
+    coords = None
+    if plan.status.task >= 0:
+        key, coords, _, _, _ = plan.task(plan.status.task)
+        if plan.levels is not None:
+            shard_shape = plan.place(plan.status.task)[1]
+            inner = plan.levels.coords_of(&plan.status, shard_shape)
+    if plan.status.code == RAISED:
+        return locate_error(raised, &plan.status, key, coords, direction, inner)
+    codec = codecs[plan.status.step] if 0 <= plan.status.step < len(codecs) else None
+    return make_error(&plan.status, key, coords, codec, direction, inner)
 
 
 cdef int _run_signal_handlers(Plan plan) noexcept with gil:
@@ -563,14 +559,18 @@ cdef bint _made(PlanPool pool, int i) noexcept with gil:
     return False
 
 
-cdef void _work(void *plan) noexcept nogil:
-    (<Plan>plan).work(False)
+cdef void _help(void *plan) noexcept nogil:
+    _work(<Plan>plan, False)
 
 
 cdef bint run_anew(Plan plan, const Selected *box, char *data, const int64_t *strides, int n_threads,
                    bint is_shared) noexcept nogil:
     cdef int64_t n
-    if plan.begin_anew(box, data, strides, n_threads) != OK:
+    cdef int code = plan.project_anew(box, data, strides)
+    status_clear(&plan.status)
+    plan.n_forks = n_forks()
+    plan.n_begun = plan.stop = plan.n_deferred = 0
+    if code != OK or plan.adapt(n_threads) != OK:
         return False
     if not is_shared and plan.n_chunks > 1 and plan.n_chunks * plan.layout.n_bytes >= MIN_SHARED_NBYTES:
         return False
@@ -578,5 +578,5 @@ cdef bint run_anew(Plan plan, const Selected *box, char *data, const int64_t *st
     if plan.n_tasks * plan.task_nbytes < MIN_SHARED_NBYTES:
         n = 1
     if plan.n_tasks:
-        zc_run_together(<int>n, _work, <void *>plan)
+        zc_run_together(<int>n, _help, <void *>plan)
     return zc_load(&plan.stop) == 0 and plan.status.code == OK and plan.n_deferred == 0
