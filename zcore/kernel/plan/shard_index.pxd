@@ -68,8 +68,6 @@ cdef class ShardProgram:
                        int64_t limit, Extent *extent, Status *status) noexcept nogil
     # Byte range of the index of a shard of `n_chunks` chunks, in the form of stores.
     cdef tuple index_part(self, int64_t n_chunks)
-    # Coordinates of the chunk at a position (in the order of the index) of a shard of that shape.
-    cdef tuple position_coords(self, int64_t position, object shard_shape)
 
 
 cdef class IndexCache(Cache):

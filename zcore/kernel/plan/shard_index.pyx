@@ -65,15 +65,6 @@ cdef void sort_extents(Extent *extents, int64_t n) noexcept nogil:
             return
 
 
-cdef tuple _coords_of(int64_t position, shard_shape, chunk_shape):
-    """Return the coordinates in its shard of the chunk at a position in C order."""
-    coords = []
-    for length, chunk in zip(reversed(shard_shape), reversed(chunk_shape), strict=True):
-        position, i = divmod(position, length // chunk)
-        coords.append(i)
-    return tuple(reversed(coords))
-
-
 cdef void _turn(uint64_t *words, int64_t n) noexcept nogil:
     cdef int64_t i
     for i in range(n):
@@ -239,13 +230,6 @@ cdef class ShardProgram:
         self.form_of(n_chunks, 0, &form)
         return (0 if self.at_start else None), form.n_bytes
 
-    cdef tuple position_coords(self, int64_t position, object shard_shape):
-        cdef int i
-        if self.order == NULL:
-            return _coords_of(position, shard_shape, self.chunk_shape)
-        order = [self._order[i] for i in range(self.ndim)]
-        return _coords_of(position, [shard_shape[d] for d in order], [self.chunk_shape[d] for d in order])
-
 
 cdef int64_t _capped(uint64_t number) noexcept nogil:
     return <int64_t>min(number, <uint64_t>INT64_MAX)
@@ -327,9 +311,20 @@ cdef class ShardLevels:
         cdef int i
         coords = []
         for i in range(status.n_outer):
-            coords.append(level.position_coords(status.outer[i], shard_shape))
+            coords.append(_coords_of(level, status.outer[i], shard_shape))
             shard_shape = level.chunk_shape
             level = level.inner
         if status.inner >= 0:
-            coords.append(level.position_coords(status.inner, shard_shape))
+            coords.append(_coords_of(level, status.inner, shard_shape))
         return tuple(coords)
+
+
+cdef tuple _coords_of(ShardProgram level, int64_t position, shard_shape):
+    """Return the coordinates of the chunk at a position, in the order of the index, of a shard of that shape."""
+    cdef int k
+    order = range(level.ndim) if level.order == NULL else [level.order[k] for k in range(level.ndim)]
+    coords = []
+    for d in reversed(order):
+        position, i = divmod(position, shard_shape[d] // level.chunk_shape[d])
+        coords.append(i)
+    return tuple(reversed(coords))

@@ -71,7 +71,6 @@ cdef class OpenArray:
     cdef readonly tuple edges
     cdef readonly bytes directory
 
-    cdef OpenArray _copy(self, object owner)
     # Returns the same array with keys that are whole paths; ValueError, if these would be too long.
     cdef OpenArray rooted(self)
     # Returns the same elements without codecs, with another chunk shape.

@@ -117,34 +117,17 @@ cdef class OpenArray:
         opened.fsync = fsync
         opened.disk = -1
 
-    cdef OpenArray _copy(self, object owner):
-        cdef OpenArray copy = OpenArray.__new__(OpenArray)
-        cdef Opened *opened = <Opened *>malloc(sizeof(Opened))
-        if opened == NULL:
-            raise MemoryError
-        memcpy(opened, self.opened, sizeof(Opened))
-        opened.n_holders = 1
-        opened.owner = NULL
-        copy.opened = opened
-        _own(opened, owner)
-        copy.shape = self.shape
-        copy.chunk_shape = self.chunk_shape
-        copy.shard_shapes = self.shard_shapes
-        copy.edges = self.edges
-        copy.directory = self.directory
-        return copy
-
     cdef OpenArray rooted(self):
         cdef tuple owner = <tuple>self.opened.owner
         cdef const Opened *opened = self.opened
         cdef bytes head = self.directory + b"/" + opened.head[:opened.n_head]
-        cdef OpenArray copy = self._copy((head, *owner))
+        cdef OpenArray copy = _copied(self, (head, *owner))
         copy.opened.head, copy.opened.n_head = head, <int>len(head)
         _check_keys(copy)
         return copy
 
     cdef OpenArray cut(self, tuple chunk_shape):
-        cdef OpenArray copy = self._copy(<object>self.opened.owner)
+        cdef OpenArray copy = _copied(self, <object>self.opened.owner)
         copy.opened.program = NULL
         copy.opened.n_levels = 0
         copy.opened.directory = NULL
@@ -154,6 +137,23 @@ cdef class OpenArray:
         copy.edges = None
         _set_grid(copy)
         return copy
+
+
+cdef OpenArray _copied(OpenArray self, object owner):
+    cdef OpenArray copy = OpenArray.__new__(OpenArray)
+    cdef Opened *opened = <Opened *>malloc(sizeof(Opened))
+    if opened == NULL:
+        raise MemoryError
+    memcpy(opened, self.opened, sizeof(Opened))
+    opened.n_holders = 1
+    copy.opened = opened
+    _own(opened, owner)
+    copy.shape = self.shape
+    copy.chunk_shape = self.chunk_shape
+    copy.shard_shapes = self.shard_shapes
+    copy.edges = self.edges
+    copy.directory = self.directory
+    return copy
 
 
 cdef list _set_programs(OpenArray self, object program):
