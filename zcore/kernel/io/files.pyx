@@ -211,7 +211,6 @@ cdef extern from *:
         AT_SYMLINK_NOFOLLOW
     int fchmodat "zc_fchmodat"(int dirfd, const char *name, unsigned int mode) nogil
     int mkdirat "zc_mkdirat"(int dirfd, const char *name) nogil
-    int fsync "zc_fsync"(int fd) nogil
     enum:
         ZC_NO_DISK
         ZC_OTHER_DISK
