@@ -356,9 +356,7 @@ cdef int _holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, S
                          Status *status) noexcept nogil:
     """Replace a document that is held whole by a new one, and hold that: no other holder gets in between."""
     cdef Holder new
-    cdef int code
-    staging.expected = TAKEN
-    code = object_stage(holder.dirfd, holder.document, data, n_bytes, staging, status)
+    cdef int code = object_stage(holder.dirfd, holder.document, data, n_bytes, staging, status)
     if code == OK:
         # No other process knows this file yet, so its locks are free. After the rename they are ours.
         code = holder_open(&new, holder.table, holder.dirfd, staging.name, status)
@@ -582,43 +580,12 @@ cdef class _Hold:
         tuple of int
             The identity of the new document.
         """
-        cdef Bytes source = Bytes(content)
-        cdef Staging staging
-        cdef Status status
-        cdef uint64_t number = token
-        self._check_whole()
-        status_clear(&status)
-        staging_init(&staging, number, fsync)
-        with nogil:
-            if _holder_replace(&self.holder, source.data, source.n, &staging, &status) == OK:
-                _finish(self.dirfd, &staging, &status)
-        if status.code != OK:
-            raise make_error(&status, self._name(), None, None, None, ())
+        _replace(self, None, content, token, fsync)
         return numbers_of(&self.holder.identity)
 
     def replace_beside(self, bytes name not None, content, *, token, bint fsync=False):
         """Replace another file in the directory of the held document, wherever a move has taken it; see `replace`."""
-        cdef Bytes source = Bytes(content)
-        cdef Staging staging
-        cdef Status status
-        cdef const char *file = name
-        self._check_whole()
-        status_clear(&status)
-        staging_init(&staging, token, fsync)
-        staging.expected = TAKEN
-        with nogil:
-            if (object_stage(self.dirfd, file, source.data, source.n, &staging, &status) == OK
-                    and object_commit(self.dirfd, file, &staging, &status) == OK):
-                _finish(self.dirfd, &staging, &status)
-        if status.code != OK:
-            raise make_error(&status, os.fsdecode(name), None, None, None, ())
-
-    def _check_whole(self):
-        assert self.key is None and self.holder.whole and self.dirfd >= 0
-        if _is_parents(&self.holder):
-            raise errors.StoreError(errors.FORKED, key=self.locks.document)
-        if self.locks.file is not None:
-            self.locks.file.check()
+        _replace(self, name, content, token, fsync)
 
     def identity_if(self, bytes content not None):
         """Return the identity of the held document, if it has this content; else None.
@@ -641,10 +608,30 @@ cdef class _Hold:
         return self.dirfd
 
 
-cdef int _finish(int dirfd, Staging *staging, Status *status) noexcept nogil:
-    if staging_write_out(staging, status) == OK and staging.writes_out:
-        pass_barrier(dirfd, True, status)
-    return status.code
+cdef int _replace(_Hold self, bytes beside, object content, uint64_t token, bint fsync) except -1:
+    """Replace the held document, or the file `beside` it."""
+    cdef Bytes source = Bytes(content)
+    cdef Staging staging
+    cdef Status status
+    cdef const char *name = NULL if beside is None else <const char *>beside
+    assert self.key is None and self.holder.whole and self.dirfd >= 0
+    if _is_parents(&self.holder):
+        raise errors.StoreError(errors.FORKED, key=self.locks.document)
+    if self.locks.file is not None:
+        self.locks.file.check()
+    status_clear(&status)
+    staging_init(&staging, token, fsync)
+    staging.expected = TAKEN
+    with nogil:
+        if name == NULL:
+            _holder_replace(&self.holder, source.data, source.n, &staging, &status)
+        elif object_stage(self.dirfd, name, source.data, source.n, &staging, &status) == OK:
+            object_commit(self.dirfd, name, &staging, &status)
+        if status.code == OK and staging_write_out(&staging, &status) == OK and staging.writes_out:
+            pass_barrier(self.dirfd, True, &status)
+    if status.code != OK:
+        raise make_error(&status, self._name() if beside is None else os.fsdecode(beside), None, None, None, ())
+    return 0
 
 
 # A handler that raises at each of so many calls is itself broken, so the loop ends.
