@@ -282,6 +282,16 @@ def aside(function: Callable[..., _Result], *args: Any) -> _Result:
         job.step_back()
 
 
+@contextmanager
+def to_the_end() -> Iterator[None]:
+    """Return a context manager in which this thread never leaves the plan that it helps with, which waits for it."""
+    job, _thread.job = _thread.job, None
+    try:
+        yield
+    finally:
+        _thread.job = job
+
+
 class Call:
     """A call that another thread makes, from now on."""
 

@@ -36,7 +36,7 @@ from zcore.formats.json_documents import MAX_NBYTES
 from zcore.hierarchy import lookup
 from zcore.kernel.io.documents import Look
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import AtMost, directory_at, together
+from zcore.stores.base import AtMost, directory_at, run_together
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.openers import PARQUET, PARQUET_DOCUMENT, loaded
 
@@ -335,8 +335,9 @@ def drop_copies(store: Store, *paths: str, itself: str | None = None) -> None:
         elif format.may_have_copy(found[0]):
             _drop_inline(store, path, format, found[0])
 
-    together(store, drop, [*[(path, document) for path in paths for document in _GROUP_DOCUMENTS],
-                           *[(itself, document) for document in _WITH_COPY_BESIDE if itself is not None]])
+    run_together(drop, [*[(path, document) for path in paths for document in _GROUP_DOCUMENTS],
+                        *[(itself, document) for document in _WITH_COPY_BESIDE if itself is not None]],
+                 store.n_requests)
 
 
 def look_above(store: Store, path: str, format: Format) -> list[Look] | None:

@@ -26,7 +26,7 @@ from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
 from zcore.model.value import text_of
-from zcore.stores.base import together
+from zcore.stores.base import run_together
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.arguments import as_bool
@@ -287,8 +287,8 @@ def create_all(store: Store, path: str, new: Mapping[str, creation.NewNode], opt
             if isinstance(new[other].metadata, ArrayMetadata):
                 raise NodeExistsError(f"{other!r} is an array, {name!r} cannot be below it", path=places[name])
         trees.setdefault([name, *groups][-1], []).append(name)
-    together(store, lambda name: new[name].check(store, places[name], options, overwrite, is_topmost=name in trees),
-             [*new])
+    run_together(lambda name: new[name].check(store, places[name], options, overwrite, is_topmost=name in trees),
+                 [*new], store.n_requests)
     made, left = {}, {}
     for top, names in trees.items():
         if overwrite and len(names) > 1 and _replaced(
@@ -298,8 +298,9 @@ def create_all(store: Store, path: str, new: Mapping[str, creation.NewNode], opt
             for name in names:
                 left.setdefault(_turn_of(name, new[name]), []).append(name)
     for _, names in sorted(left.items()):
-        made.update(zip(names, together(store, lambda name: new[name].create(store, places[name], options, overwrite),
-                                        names), strict=True))
+        nodes = run_together(lambda name: new[name].create(store, places[name], options, overwrite), names,
+                             store.n_requests)
+        made.update(zip(names, nodes, strict=True))
     return [(name, made[name]) for name in new]
 
 

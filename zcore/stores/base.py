@@ -768,7 +768,10 @@ def n_changes() -> int:
 
 
 def together(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return ``work(item)`` for each item; at the same time where answers take long."""
+    """Return ``work(item)`` for each item, which changes nothing; at the same time where answers take long.
+
+    After Ctrl-C it goes on in the background. What changes a store is done by `run_together`, which waits for it.
+    """
     if store.n_requests > 1 and len(items) > 1:
         return workers.aside(run_together, work, items, store.n_requests)
     return [work(item) for item in items]
@@ -777,22 +780,32 @@ def together(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> 
 def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: int) -> list[Any]:
     """Return ``work(item)`` for each item, by up to `n_threads` threads.
 
-    Work that calls this again is one of many already, so it goes on alone: else requests would multiply.
+    Work that calls this again is one of many already, so it goes on alone: else requests would multiply. After a
+    failure nothing more is begun, but what was begun is ended. The failure of the first item that fails is raised.
     """
     if min(len(items), n_threads) <= 1 or getattr(_thread, "is_one_of_many", False):
         return [work(item) for item in items]
-    done = [None] * len(items)
+    done, failed = [None] * len(items), {}
 
     def run(i):
         _thread.is_one_of_many = True
         try:
-            done[i] = work(items[i])
+            if i < min([*failed, len(items)]):
+                with workers.to_the_end():
+                    done[i] = work(items[i])
+        except Exception as error:
+            failed[i] = error
         finally:
             _thread.is_one_of_many = False
 
     # Some of them wait for others of these calls, as where the parts of several shards are read at the same time.
     workers.start(n_threads)
     workers.each(run, range(len(items)), n_threads)
+    if failed:
+        try:
+            raise failed[min(failed)]
+        finally:
+            failed.clear()     # its traceback leads here
     return done
 
 

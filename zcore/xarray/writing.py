@@ -35,7 +35,7 @@ from zcore.hierarchy.lookup import path_of
 from zcore.model.value import check_kind
 from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
-from zcore.stores.base import together
+from zcore.stores.base import run_together
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
 from zcore.text.arguments import as_bool, as_optional_bool
@@ -475,7 +475,7 @@ class _Draft(ZarrStore):
                                           [target.pending for target in self._targets if target.pending is not None]))
         is_first = not compute or group.store.swaps or group.store.is_transaction
         new = [target for target in self._targets if target.is_new and not self.grows]
-        together(group.store, lambda target: target.carry_out(group, is_first), new)
+        run_together(lambda target: target.carry_out(group, is_first), new, group.store.n_requests)
         for target in self._targets:
             if target not in new:
                 target.carry_out(group, is_first)
@@ -592,7 +592,7 @@ class _NotingWriter(ArrayWriter):
         for source, target, region in self.noted:
             is_small = isinstance(source, np.ndarray) and source.nbytes <= _SMALL_NBYTES
             (small if is_small else others).append((source, target.array, region))
-        together(store, lambda one: add(*one), small)
+        run_together(lambda one: add(*one), small, store.n_requests)
         for one in others:
             add(*one)
         self.noted = []

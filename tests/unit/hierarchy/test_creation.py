@@ -3,6 +3,7 @@ import contextlib
 import functools
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -14,12 +15,14 @@ import pytest
 import zcore
 from tests import both_ways
 from tests.at_once import at_once
+from tests.crash.failing.service import Service
 from tests.each import each
 from zcore.engine.array_binding import ArrayBinding
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation, new_nodes
 from zcore.stores.base import Store
 from zcore.stores.directory import atomic
+from zcore.stores.remote.store import RemoteStore
 
 
 @pytest.fixture(params=["directory", "memory"])
@@ -777,3 +780,38 @@ def test_behind_a_link_that_leads_nowhere_a_document_of_today_is_named(tmp_path,
     for place in ("gone", "gone/a"):
         with pytest.raises(zcore.StoreError, match=r"cannot read 'zarr\.json' of .*: a symbolic link leads nowhere; "):
             create(tmp_path / place)
+
+
+def test_arrays_that_are_created_together_are_whole_after_ctrl_c():
+    """Nothing is written in the background, and nothing more begins."""
+    service, begun, ended = Service(), [], []
+
+    def put(name, *args):
+        try:
+            begun.append(name)
+            if len(begun) == 30:
+                os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.02)
+            return type(service).put(service, name, *args)
+        finally:
+            ended.append(name)
+
+    service.put = put
+    store = RemoteStore(service, n_requests=4)
+    with pytest.raises(KeyboardInterrupt):
+        zcore.save(store, **{str(i): np.ones(3) for i in range(50)})
+    assert sorted(begun) == sorted(ended)
+    assert 0 < len(zcore.open(store)) < 50
+
+
+def test_the_first_of_several_failures_is_the_error():
+    """Whichever answer comes first."""
+    service = Service()
+    store = RemoteStore(service)
+    nodes = {name: zcore.create_array(zcore.MemoryStore(), shape=3, dtype="i4").metadata for name in "abcdef"}
+    for name in "cde":
+        zcore.create_array(store, name=name, shape=3, dtype="i4")
+    service.list_dir = lambda prefix: time.sleep(0.05 * (prefix == "c/")) or type(service).list_dir(service, prefix)
+    with pytest.raises(zcore.NodeExistsError, match="^c in"):
+        zcore.create_hierarchy(store=store, nodes=nodes)
+    assert sorted(store.list()) == ["c/zarr.json", "d/zarr.json", "e/zarr.json", "zarr.json"]
