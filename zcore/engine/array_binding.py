@@ -182,7 +182,7 @@ class ArrayBinding(NodeBinding):
         if chunks is not None:
             plan.keep(chunks, form_of(view, options.strict))
         reader = None if native or layout is not None or extents is not None else self._reader(view, plan, chunks)
-        if begins is not None and reader is not None and self.store.n_requests and view.identity is not None:
+        if begins is not None and reader is not None and self.store.n_requests > 1 and view.identity is not None:
             reader.look_at(partial(self.is_current, view))
             ends = partial(ends, saw_current=reader.saw_current)
         try:

@@ -225,8 +225,9 @@ class RemoteStore(FoundStore):
     def _dated(self, found):
         """Note when an object was changed."""
         if found is not None and self._client.dates:
-            thread = get_ident()
-            self._newest[thread] = max(self._newest.get(thread, 0.0), found.modified.timestamp())
+            thread, moment = get_ident(), found.modified.timestamp()
+            # S3Store of obstore has 1970 where the service does not tell the time.
+            self._newest[thread] = max(self._newest.get(thread, 0.0), moment if moment > 0 else inf)
         return found
 
     def settled(self) -> Callable[[], bool] | None:
@@ -351,7 +352,8 @@ class RemoteStore(FoundStore):
                 tag = self._change("ask for", name, self._client.head, name).tag
             self._change("write", name, put, name, b"22")
             # With the old tag, the second value must not be replaced either.
-            is_honored = tag is not None and all(run_together(partial(self._refuses, name), (ABSENT, tag), 2))
+            is_honored = tag is not None and all(run_together(partial(self._refuses, name), (ABSENT, tag),
+                                                             self.n_requests))
         finally:
             self._change("delete", name, self._client.delete, [name])
         if not is_honored:

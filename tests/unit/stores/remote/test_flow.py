@@ -2,6 +2,7 @@
 import itertools
 import threading
 from datetime import UTC, datetime
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -278,6 +279,27 @@ def test_an_array_that_is_deleted_after_that_look(dated):
     client.chunk_before = delete
     with pytest.raises(zcore.errors.NodeNotFoundError):
         array[2]     # not the fill value
+
+
+def test_a_service_that_does_not_tell_times(dated):
+    """obstore says 1970 then."""
+    client, array = dated
+    client.put = dict.fromkeys(client.store.list(), datetime.fromtimestamp(0, UTC))
+    assert array[2] == 3
+    client.looked.clear()
+    client.chunk_before = lambda: client.looked.is_set() and pytest.fail("a chunk may have been put lately")
+    assert array[2] == 3
+
+
+def test_a_read_in_the_middle_of_the_only_request(dated):
+    """As in a signal handler. No other thread makes a request for it, which would wait for that one."""
+    client, _ = dated
+    client.store.set("x", b"")
+    store, values = RemoteStore(client, n_requests=1), SimpleQueue()
+    array = zcore.open(store, zarr_format=3)
+    client.before = lambda name: name == "x" and values.put(array[2])
+    threading.Thread(target=store.get, args=("x",), daemon=True).start()
+    assert values.get(timeout=WAIT) == 3
 
 
 def test_a_service_whose_tags_differ_without_a_change(counting):

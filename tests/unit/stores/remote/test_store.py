@@ -3,6 +3,7 @@ import functools
 import itertools
 import json
 import pickle
+import queue
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import zcore
+from tests.crash.failing.service import Service
 from tests.each import each
 from tests.unit.stores.conformance import CORE_EXAMPLE, UNUSUAL_KEYS, StoreConformance, run_threads
 from zcore.errors import LockError, MetadataError, NodeNotFoundError, StoreError
@@ -675,3 +677,12 @@ def test_documents_above_a_change_are_asked_for_at_the_same_time(monkeypatch):
     monkeypatch.setattr(store._client, "get", met)
     group.attrs["x"] = 1
     assert meeting.n_waiting == 0
+
+
+def test_the_trial_of_conditions_in_the_middle_of_the_only_request():
+    """As in a signal handler: no other thread makes a request for it, which would wait for that one."""
+    service, found = Service(), queue.SimpleQueue()
+    store = RemoteStore(service, n_requests=1)
+    service.get = lambda name, byte_range: found.put(store.can_swap())
+    threading.Thread(target=store.get, args=("x",), daemon=True).start()
+    assert found.get(timeout=20)
