@@ -22,13 +22,14 @@ from _thread import _local  # of threading, without its import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
+from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
 from zcore import workers
 from zcore.buffers import flat_view
-from zcore.errors import ReadOnlyError, StoreError, ZcoreError
+from zcore.errors import ReadOnlyError, StoreError, ZcoreError, noted, warn
 from zcore.kernel.io.locks import ObjectLocks, locks_of
 from zcore.stores.keys import POSIX, check_key, check_prefix
 
@@ -785,13 +786,13 @@ def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: in
     """
     if min(len(items), n_threads) <= 1 or getattr(_thread, "is_one_of_many", False):
         return [work(item) for item in items]
-    done, failed = [None] * len(items), {}
+    done, failed, notes = [None] * len(items), {}, [()] * len(items)
 
     def run(i):
         _thread.is_one_of_many = True
         try:
             if i < min([*failed, len(items)]):
-                with workers.to_the_end():
+                with workers.to_the_end(), noted() as notes[i]:
                     done[i] = work(items[i])
         except Exception as error:
             failed[i] = error
@@ -801,6 +802,8 @@ def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: in
     # Some of them wait for others of these calls, as where the parts of several shards are read at the same time.
     workers.start(n_threads)
     workers.each(run, range(len(items)), n_threads)
+    for message in chain(*notes):     # in this thread, as a warning names the caller's line
+        warn(message)
     if failed:
         try:
             raise failed[min(failed)]

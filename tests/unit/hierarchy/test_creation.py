@@ -815,3 +815,10 @@ def test_the_first_of_several_failures_is_the_error():
     with pytest.raises(zcore.NodeExistsError, match="^c in"):
         zcore.create_hierarchy(store=store, nodes=nodes)
     assert sorted(store.list()) == ["c/zarr.json", "d/zarr.json", "e/zarr.json", "zarr.json"]
+
+
+def test_warnings_of_arrays_that_are_created_together_name_the_line_of_the_caller():
+    nodes = {name: zcore.create_array(zcore.MemoryStore(), shape=3, dtype="i4").metadata for name in ("a", "b ", "c ")}
+    with pytest.warns(UserWarning, match="not portable") as caught:
+        list(zcore.create_hierarchy(store=RemoteStore(Service()), nodes=nodes))
+    assert {warning.filename for warning in caught} == {__file__}
