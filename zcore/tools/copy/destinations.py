@@ -523,3 +523,10 @@ class _Folder(staged.StagedDirectory):
             if name.startswith(left_over):
                 staged.recover(os.path.join(folder, name), removes=True)
         return super().acquire()
+
+    def release(self, exception):
+        # Also one that was just made, as Ctrl-C may come before it is locked.
+        if os.getpid() == self._owner:
+            with contextlib.suppress(OSError):
+                cleanup.remove_directory(self.container)
+        self.leave()

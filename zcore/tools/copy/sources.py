@@ -297,7 +297,7 @@ class StoreSource(Source):
     def __init__(self, binding: ArrayBinding | GroupBinding, selection: Selection) -> None:
         self.store: Store = binding.store
         self.path: str = binding.path
-        self.address = address_of(self.store, self.path)
+        self.address: str = address_of(self.store, self.path)
         if selection is not None and isinstance(binding, GroupBinding):
             raise SelectionError("a selection is one of an array, the source is a group")
         until_unmoved(self.store, self.path, lambda: self._find(binding, selection))
