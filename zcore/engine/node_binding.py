@@ -312,7 +312,8 @@ class Exclusive(Held):
                     binding.adopt(self.view)
                 raise
         elif self._hold is not None and binding.store.swaps:
-            raw = stamped(raw, self.view.raw)
+            raw = stamped(raw, self.view.raw, cuts=isinstance(metadata, ArrayMetadata) and any(
+                map(int.__lt__, metadata.shape, self.metadata.shape)))
             identity = put_stamped(binding.store, binding.document, raw, self.view.identity)
             if identity is None:
                 raise self.lost()

@@ -2,8 +2,8 @@
 
 A document is put on the condition that nobody else was faster. If the answer is lost, only the document can tell
 whether that was done, and another writer may have replaced it since. So each document has stamps behind its text: lines
-of 64 blanks and tabs, random bits in white space that every reader of JSON skips. The last line is the stamp of the
-last change, the lines above are those of changes before it.
+of 64 blanks and tabs, random bits in white space that every reader of JSON skips. The first one is a tab if the change
+cuts off elements. The last line is the stamp of the last change, the lines above are those of changes before it.
 
 A change whose answer is lost is made again on the same condition, until an answer comes. If the first request is
 carried out later, its condition does not hold any more: as stamps differ, so do all tags, even those that a service
@@ -36,19 +36,24 @@ def _stamps(raw):
     return [line for line in raw[len(raw.rstrip(b" \t\n")):].split(b"\n") if len(line) == _LENGTH]
 
 
-def stamped(raw: bytes, old: bytes | None = None) -> bytes:
-    """Return a document with a new stamp, and with the stamps of the document `old` that it replaces."""
-    new = f"{int.from_bytes(os.urandom(_LENGTH // 8)):0{_LENGTH}b}".encode().translate(_BITS)
+def stamped(raw: bytes, old: bytes | None = None, *, cuts: bool = False) -> bytes:
+    """Return a document with a new stamp, and with the stamps of the document `old` that it replaces.
+
+    `cuts`: the change cuts off elements.
+    """
+    new = f"{int(cuts)}{int.from_bytes(os.urandom(_LENGTH // 8)):0{_LENGTH}b}"[:_LENGTH].encode().translate(_BITS)
     return b"\n".join((raw, *_stamps(old or b"")[1 - MAX_KEPT:], new))
 
 
 def follows(raw: bytes, old: bytes) -> bool:
     """Return whether a document may be that of the same node as `old`, changed since: it has the last stamp of `old`.
 
-    A document without stamps, by another program, tells nothing.
+    No change since has cut off elements, which may have been read before they were erased, and may be there again. A
+    document without stamps, by another program, tells nothing.
     """
-    stamps = _stamps(old)
-    return not stamps or stamps[-1] in _stamps(raw)
+    known, found = _stamps(old), _stamps(raw)
+    return not known or known[-1] in found and b"\t" not in [
+        stamp[:1] for stamp in found[found.index(known[-1]) + 1:]]
 
 
 def put_stamped(store: Store, key: str, value: bytes, identity: Identity | None,

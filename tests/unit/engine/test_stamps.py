@@ -7,7 +7,7 @@ import pytest
 import zcore
 from tests.crash.failing.service import AFTER, BEFORE, Service
 from zcore.engine import stamps
-from zcore.engine.stamps import OVERTAKEN, put_stamped, stamped
+from zcore.engine.stamps import OVERTAKEN, follows, put_stamped, stamped
 from zcore.errors import StoreError
 from zcore.stores.remote.store import RemoteStore
 
@@ -43,6 +43,15 @@ def test_a_stamp_is_white_space():
     for _ in range(20):
         value = stamped(DOCUMENT, value)
     assert len(value) == len(DOCUMENT) + stamps.MAX_KEPT * 65
+
+
+def test_elements_that_were_cut_off_may_not_be_read_by_the_document_before():
+    old = stamped(DOCUMENT)
+    kept = stamped(DOCUMENT, old)
+    cut = stamped(DOCUMENT, kept, cuts=True)
+    later = stamped(DOCUMENT, cut)
+    assert follows(kept, old) and follows(later, cut)
+    assert not follows(cut, old) and not follows(later, kept)
 
 
 @pytest.mark.parametrize("is_done", [False, True])
