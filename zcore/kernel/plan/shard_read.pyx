@@ -328,7 +328,7 @@ cdef int _find_in(ShardReader self, Plan plan, Search *search, int level, const 
 
 
 cdef Kept *_index_of(ShardReader self, Plan plan, const Shard *shard, int level, const IndexForm *form,
-                       int64_t size, Worker *worker) noexcept nogil:
+                     int64_t size, Worker *worker) noexcept nogil:
     """Return the index of a shard of that level, kept or read; NULL with the worker's status."""
     cdef Kept *index = NULL
     cdef uint64_t *words = NULL
