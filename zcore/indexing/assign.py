@@ -7,6 +7,7 @@ integers of Python are: NumPy would make another century of them.
 """
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +48,7 @@ def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way
     if way == "element":
         check_complete(values, dtype.kind in _TEXT)
         if dtype.kind in "mM":
-            _check_times(values, dtype)
+            check_times(values, dtype)
         # Here NumPy accepts some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
         cell[0] = values
@@ -75,7 +76,7 @@ def cast_to(values: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         values = in_memory(values, None if is_text else dtype)      # missing text is still objects
     check_complete(values, is_text)
     if dtype.kind in "mM":
-        _check_times(values, dtype)
+        check_times(values, dtype)
     if not isinstance(values, (np.ndarray, np.generic)):
         values = np.asarray(values, dtype)
     if values.dtype == dtype and not _has_padding(dtype):
@@ -122,19 +123,22 @@ def check_complete(values: Any, is_text: bool) -> None:
                              "texts for them, such as ''")
 
 
-def _check_times(values, dtype):
+def check_times(values: Any, dtype: np.dtype[Any]) -> None:
     """Raise OverflowError if times do not fit the unit of a type."""
     try:
         found = np.asarray(values)
         if found.dtype.kind in "OUS":
-            found = found.astype(dtype.kind + "8")      # Python's times, and text, with all they have
+            found = found.astype(dtype.kind + "8[us]")      # Python's times have this unit
     except (TypeError, ValueError):
         return     # no times alone: the conversion tells
     # A unit that is not finer has room.
     if (found.size and found.dtype.kind == dtype.kind and np.datetime_data(found.dtype)[0] != "generic"
             and np.can_cast(found.dtype, dtype, "safe") and not np.can_cast(found.dtype, dtype, "equiv")):
         for end in (np.fmin.reduce(found, None), np.fmax.reduce(found, None)):
-            if not np.isnat(end) and end.astype(dtype).astype(found.dtype) != end:
+            is_there = False
+            with contextlib.suppress(OverflowError):     # NumPy 2.5 looks itself, and does not name the value
+                is_there = np.isnat(end) or end.astype(dtype).astype(found.dtype) == end
+            if not is_there:
                 raise OverflowError(f"{end} does not fit {dtype}, the type of the array")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from zcore import workers
 from zcore.errors import LockError, StoreError, WriterError, ZcoreError, warn
-from zcore.indexing.assign import cast_to, check_complete, in_memory
+from zcore.indexing.assign import cast_to, check_complete, check_times, in_memory
 from zcore.nodes.array import allocated, read_whole
 from zcore.text.arguments import room_of
 from zcore.text.characters import fault_of_text
@@ -400,6 +400,8 @@ def _check_fit(values, dtype):
         if (found.dtype.kind not in comparable or np.can_cast(found.dtype, dtype, casting)
                 or (is_time and found.dtype == dtype.kind + "8")):     # without a unit
             return     # NumPy looks whether Python's long integers fit
+        if is_time:
+            check_times(found, dtype)
         with np.errstate(over="ignore"):
             cast = found.astype(dtype)
         again = cast.astype(found.dtype) if is_time else cast
