@@ -520,7 +520,7 @@ def _end():
     global _jobs, _helpers, _later, _callers
     from time import monotonic
 
-    # What another function at the end of the program asks for has new threads.
+    # Work that another function at the end of the program asks for gets new threads.
     _jobs, _later = SimpleQueue(), SimpleQueue()
     _helpers, _callers = [], []
     _idle.clear()

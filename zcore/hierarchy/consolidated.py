@@ -361,9 +361,9 @@ def look_above(store: Store, path: str, format: Format) -> list[Look] | None:
 
 
 def looks_above(store: Store, path: str) -> list[Callable[[], tuple[str, str, bytes | None]]]:
-    """Return functions that read what may be above a new node: all documents right above, then those of groups.
+    """Return functions that read the documents above a new node: all kinds right above it, then those of groups.
 
-    Each returns the path of a group, the name of a document, and what is in it, or None.
+    Each returns (path of the group, name of the document, its bytes or None).
     """
     groups = above(path)
 

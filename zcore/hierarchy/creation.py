@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 from functools import partial
+from operator import call
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.array_binding import ArrayBinding
@@ -116,10 +117,6 @@ class NewNode(NamedTuple):
         if view.chain is not None:
             view.chain.check_sizes()
         return kind, document, of_attributes, view
-
-
-def _call(ask):
-    return ask()
 
 
 def _kind(metadata):
@@ -233,12 +230,12 @@ class _Creation:
             return None
         looks = consolidated.looks_above(store, path)
         with Place(store, path, self.name, self.options) as place:
-            is_empty, *above = together(store, _call, [partial(store.is_empty, self.prefix), *looks])
+            is_empty, *above = together(store, call, [partial(store.is_empty, self.prefix), *looks])
             if not is_empty or not consolidated.are_bare(self.format, path, above):
                 return None
             try:
                 view = self.written(place, False)
-                is_same = together(store, _call, looks) == above
+                is_same = together(store, call, looks) == above
             finally:
                 if not is_same:
                     consolidated.drop(store, path)

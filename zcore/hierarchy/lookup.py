@@ -516,7 +516,7 @@ _MADE = {"group": "; zcore.open_group with mode='a' creates it",
 
 def not_found(store: Store, path: str, zarr_format: FormatName | None, options: Options,
               what: str = "array", *, is_wanted: bool = False) -> NodeNotFoundError:
-    """Return the error for a node that does not exist. Its message says what exists there instead.
+    """Return the error for a node that does not exist. Its message describes the content of the place.
 
     `is_wanted`: the message may advise a mode that creates the node.
     """

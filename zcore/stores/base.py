@@ -771,7 +771,7 @@ def n_changes() -> int:
 def together(store: Store, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """Return ``work(item)`` for each item, which changes nothing; at the same time where answers take long.
 
-    After Ctrl-C it goes on in the background. What changes a store is done by `run_together`, which waits for it.
+    After Ctrl-C the calls go on in the background. For changes of a store use `run_together`, which waits for them.
     """
     if store.n_requests > 1 and len(items) > 1:
         return workers.aside(run_together, work, items, store.n_requests)
@@ -782,7 +782,7 @@ def run_together(work: Callable[[Any], Any], items: Sequence[Any], n_threads: in
     """Return ``work(item)`` for each item, by up to `n_threads` threads.
 
     Work that calls this again is one of many already, so it goes on alone: else requests would multiply. After a
-    failure nothing more is begun, but what was begun is ended. The failure of the first item that fails is raised.
+    failure no further call begins, and the others come to their end. The failure of the first such item is raised.
     """
     if min(len(items), n_threads) <= 1 or getattr(_thread, "is_one_of_many", False):
         return [work(item) for item in items]

@@ -69,7 +69,7 @@ class Library:
 
 
 class Clock:
-    """A clock that moves only when a copy pauses, so that a copy of what was just made need not wait.
+    """A clock that moves only when a copy pauses. So the copy of a new file need not wait.
 
     Without it each copy waits, and looks twice or once at its source, as the machine is idle or busy.
     """

@@ -694,7 +694,7 @@ cdef int _write(zcore_array *array, const int64_t *start, const int64_t *count, 
 
 cdef int64_t _ask(Kind kind, const void *number, Asked what, const int64_t *numbers, const char *name,
                   const char *json, void *found, zcore_error *error) noexcept with gil:
-    """Do what needs Python, and return the number that it gives, mostly 0; -1 for an error.
+    """Make a call that needs Python; return its number, mostly 0, or -1 for an error.
 
     `numbers` (a shape, `ndim`, an axis or a size), `name` and `json` are its arguments, `found` is for its result.
     """

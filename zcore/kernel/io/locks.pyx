@@ -386,7 +386,7 @@ cdef int _holder_replace(Holder *holder, const uint8_t *data, int64_t n_bytes, S
 
 
 cdef void section_enter(int64_t *guard) noexcept nogil:
-    # The exchange acquires what was done in the section, and the store of 0 releases it.
+    # The exchange acquires the changes made in the section; the store of 0 releases them.
     cdef int64_t own = n_forks() + 1
     cdef int64_t held = 0
     while not zc_swap_if(guard, held, own):
@@ -547,7 +547,7 @@ cdef class _Hold:
             self.share = None
 
     cdef void _release(self) noexcept:
-        # In the child of a fork, these leave alone what its parent holds.
+        # In a forked child, these do nothing to the locks of its parent.
         if self.held and self.holder.whole:
             _unlock_whole(&self.holder)
         elif self.held:

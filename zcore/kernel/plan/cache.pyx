@@ -132,7 +132,7 @@ cdef class Cache:
 
 
 cdef void _lock(Cache self) noexcept nogil:
-    # The exchange acquires what was done under the guard, and the store of 0 releases it.
+    # The exchange acquires the changes made under the guard; the store of 0 releases them.
     cdef int64_t n = 0
     while not zc_swap_if(&self.guard, 0, 1):
         zc_back_off(n)
