@@ -55,7 +55,6 @@ _LATER = {
     "packbits": "array_bytes.packbits",
     "zfp": "array_bytes.zfp",
     "numcodecs.shuffle": "bytes_bytes.shuffle",
-    **dict.fromkeys(("n5_default", "conditional"), "wrapping"),
 }
 MAX_SHAPES = 4096  # limit for grids of different chunks, if each shape is tried
 # Content of unknown size is decoded to this multiple of its encoded size, and again to more if that was not enough, ...
