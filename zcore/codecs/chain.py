@@ -53,7 +53,6 @@ _LATER = {
     **dict.fromkeys(("vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes", "numcodecs.vlen-array",
                      "numcodecs.json2"), "array_bytes.varying"),
     "packbits": "array_bytes.packbits",
-    "zfp": "array_bytes.zfp",
     "numcodecs.shuffle": "bytes_bytes.shuffle",
 }
 MAX_SHAPES = 4096  # limit for grids of different chunks, if each shape is tried

@@ -89,7 +89,7 @@ def test_another_shape():
     assert chain.decode(cut.encode(chunk), (2, 3)).tolist() == chunk.tolist()
 
 
-@pytest.mark.parametrize("name", ["lzw", "n5_default", "conditional"])
+@pytest.mark.parametrize("name", ["lzw", "n5_default", "conditional", "zfp"])
 def test_unknown_codec(name):
     """V3-XC-09, V3-TIER-4: those of the registry that zcore does not have are refused by name."""
     with pytest.raises(UnknownCodecError, match=f"'{name}'") as caught:
