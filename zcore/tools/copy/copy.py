@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zcore import config
+from zcore import config, workers
 from zcore.engine.options import Options
 from zcore.errors import InvalidKeyError, UnsupportedError, ZcoreError
 from zcore.formats import check_format
@@ -17,7 +17,7 @@ from zcore.text.tried_names import advising
 from zcore.tools.copy.destinations import Destination
 from zcore.tools.copy.sources import FOREIGN, SourceArray, open_source
 from zcore.tools.copy.stacked import StackedSource
-from zcore.tools.copy.transfer import Progress, Slabs, pass_objects
+from zcore.tools.copy.transfer import MAX_TOGETHER, Progress, Slabs, is_small, pass_objects
 from zcore.tools.copy.translate import ENUMS, CopyRequest, Losses, passes_on
 from zcore.tools.spread import check_client, check_shared
 
@@ -166,23 +166,41 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                 for name, node in opened.nodes:
                     made[name] = copier.make(name, node)
                 sink.close()
+            is_far = client is None and max(opened.n_requests, sink.n_requests) > 1
+            small = []
+
+            def fill(item):
+                name, node, target = item
+                try:
+                    with node.watched():
+                        _fill(node, target, memory, threads, work, reported, client)
+                        node.check()
+                except ZcoreError:
+                    _check(node, work)     # another reason must not hide that the source is gone
+                    raise
+                except (TypeError, ValueError) as error:
+                    if name and type(error) in (TypeError, ValueError):     # an element that the type cannot hold
+                        error.args = (f"{name}: {error}",)
+                    raise
+
+            def fill_small():
+                reported.begin(sum(_nbytes(node, wanted) for _, node, _ in small))
+                workers.each(fill, small, len(small))
+                small.clear()
+
             for name, node in opened.nodes:
                 target = made.pop(name) if name in made else copier.make(name, node)
-                if isinstance(node, SourceArray):
+                if target is not None and is_far and is_small(node, target, memory):
+                    small.append((name, node, target))
+                    if len(small) == MAX_TOGETHER:
+                        fill_small()
+                elif isinstance(node, SourceArray):
+                    fill_small()
                     reported.begin(_nbytes(node, wanted))
-                if target is not None:
-                    try:
-                        with node.watched():
-                            _fill(node, target, memory, threads, work, reported, client)
-                            node.check()
-                    except ZcoreError:
-                        _check(node, work)     # another reason must not hide that the source is gone
-                        raise
-                    except (TypeError, ValueError) as error:
-                        if name and type(error) in (TypeError, ValueError):     # an element that the type cannot hold
-                            error.args = (f"{name}: {error}",)
-                        raise
-                    sink.end(name)
+                    if target is not None:
+                        fill((name, node, target))
+                        sink.end(name)
+            fill_small()
             reported.begin(0)
             _check(opened, work)
             sink.close()

@@ -229,6 +229,7 @@ class StoreSink(Sink):
     def __init__(self, store: Store, path: str, zarr_format: Format | None, work: Work, losses: Losses,
                  threads: int | None, overwrite: bool = True, documents_first: bool = False) -> None:
         self.documents_first = documents_first
+        self.n_requests: int = store.n_requests
         self._store = store
         self._path = path
         self._zarr_format: Format | None = zarr_format

@@ -36,12 +36,13 @@ from zcore.hierarchy import consolidated, deletion, lookup
 from zcore.hierarchy.creation_lock import Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
-from zcore.stores.base import AtMost, Listing, Store
+from zcore.stores.base import AtMost, Listing, Store, run_together
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from zcore.stores.base import ByteRange
     from zcore.typing import Buffer
@@ -79,7 +80,8 @@ class DocumentsLast(Store):
         self._inner = inner
         self._prefix = prefix
         self._documents = MemoryStore()
-        self._written = set()
+        self._written, self._filled = set(), set()     # keys of objects, and all prefixes above them
+        self._was_empty = self._is_shared = False     # before; other processes write there as well
         self._is_whole = False              # all documents are there
         self._numbers = Tickets()
         self.key_flavour: str = inner.key_flavour
@@ -92,6 +94,20 @@ class DocumentsLast(Store):
                 self._put_root(unfinished(_NOTHING))
             except LockError:
                 self._root = None       # the service has no conditions
+        found = self._inner.list_dir(self._prefix)
+        self._was_empty = all([name == self._prefix + (self._root or "") for names in found for name in names])
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._is_shared = True
+        return {**self.__dict__, "_numbers": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _numbers=Tickets())
+
+    @property
+    def _is_known(self):
+        """Whether no request is needed to know what is there."""
+        return self._was_empty and not self._is_shared
 
     def _put_root(self, value):
         """Put the placeholder, or replace it by a document if it is still that of this copy."""
@@ -117,18 +133,21 @@ class DocumentsLast(Store):
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         found = self._documents.get(key, byte_range) if is_document(key) else None
-        if key == self._root:
+        if found is not None or key == self._root or (self._is_known and key not in self._written):
             return found
-        return self._inner.get(self._prefix + key, byte_range) if found is None else found
+        return self._inner.get(self._prefix + key, byte_range)
 
     def existing(self, prefix: str, names: Sequence[str]) -> list[str]:
-        found = {name for name in self._inner.existing(self._prefix + prefix, names) if prefix + name != self._root}
-        found.update(self._documents.existing(prefix, names))
+        asked = [name for name in names if prefix + name != self._root and (
+            not self._is_known or prefix + name in self._written)]
+        found = {*self._documents.existing(prefix, names), *self._inner.existing(self._prefix + prefix, asked)}
         return [name for name in names if name in found]
 
     def list_dir(self, prefix: str) -> Listing:
-        n = len(self._prefix)
-        ours, theirs = self._documents.list_dir(prefix), self._inner.list_dir(self._prefix + prefix)
+        ours = self._documents.list_dir(prefix)
+        if self._is_known and prefix not in self._filled:
+            return ours
+        n, theirs = len(self._prefix), self._inner.list_dir(self._prefix + prefix)
         return Listing(*[sorted({*own, *[name[n:] for name in inner if name[n:] != self._root]})
                          for own, inner in zip(ours, theirs, strict=True)])
 
@@ -145,6 +164,10 @@ class DocumentsLast(Store):
                     self._inner.identity(self._prefix + self._root) != self._identity):
                 raise self._replaced()
             self._written.add(key)
+            above = prefix_of(key.rpartition("/")[0])
+            while above not in self._filled:
+                self._filled.add(above)
+                above = prefix_of(above[:-1].rpartition("/")[0])
             self._inner.set(self._prefix + key, value)
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
@@ -168,15 +191,19 @@ class DocumentsLast(Store):
         """
         path = self._prefix[:-1]
         with consolidated.dropped(self._inner, path):
-            for key, value in _upwards(self.documents()):
-                if key == self._root:
-                    self._put_root(value)
-                    self._root = None
-                elif "/" in key or self._inner.is_transaction:
-                    self._inner.set(self._prefix + key, value)
-                elif not self._inner.set_if_not_exists(self._prefix + key, value):
-                    raise self._exists()
+            for level in _upwards(self.documents()):
+                run_together(self._finish_one, level, self._inner.n_requests)
             self._is_whole = True
+
+    def _finish_one(self, item):
+        key, value = item
+        if key == self._root:
+            self._put_root(value)
+            self._root = None
+        elif "/" in key or self._inner.is_transaction:
+            self._inner.set(self._prefix + key, value)
+        elif not self._inner.set_if_not_exists(self._prefix + key, value):
+            raise self._exists()
 
     def discard(self) -> None:
         """Erase all that was written, unless another process has taken the place: then it may be the other node's.
@@ -185,15 +212,19 @@ class DocumentsLast(Store):
         """
         if self._is_whole:
             return
-        keys = [key for key in (*self._documents.list(), *self._written) if key != self._root]
+        first, written, last = [], self._written, []
         if self._root is not None:
             found = self._inner.get(self._prefix + self._root)
             if found not in self._tried:
                 return
+            if self._was_empty and self._is_shared:
+                n = len(self._prefix)
+                written = [key[n:] for key in self._inner.list_prefix(self._prefix) if not is_document(key)]
             can_be_opened = found.rstrip(b" \t\n") == self._documents.get(self._root)
-            keys.insert(0 if can_be_opened else len(keys), self._root)
-        for key in keys:
-            self._inner.erase(self._prefix + key)
+            (first if can_be_opened else last).append(self._root)
+        documents = [key for key in self._documents.list() if key != self._root]
+        for keys in (first, documents, written, last):
+            self._inner.erase_values([self._prefix + key for key in keys])
 
 
 class Staged(DocumentsLast):
@@ -252,8 +283,11 @@ def _documents_at(store, path):
 
 
 def _upwards(documents):
-    """Return pairs of key and document, the deepest first."""
-    return sorted(documents.items(), key=lambda item: (-item[0].count("/"), item[0]))
+    """Return lists of pairs of key and document, the deepest first; those of one list are equally deep."""
+    levels = {}
+    for key, document in sorted(documents.items(), key=lambda item: -item[0].count("/")):
+        levels.setdefault(key.count("/"), []).append((key, document))
+    return levels.values()
 
 
 def staged(store: Store) -> list[tuple[str, str | None]]:
@@ -352,8 +386,8 @@ def _move_to_place(store, staging, said):
                     store.set(prefix + key[len(source):], value)
 
             workers.each_next(move, store.list_prefix(source), min(store.n_requests, _MAX_MOVING))
-            for key, text in _upwards(said["documents"]):
-                store.set(prefix + key, text.encode())
+            for level in _upwards(said["documents"]):
+                run_together(lambda item: store.set(prefix + item[0], item[1].encode()), level, store.n_requests)
     store.erase(staging + _JOURNAL)
     _remove(store, staging)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from zcore.engine.freshness import Freshness
@@ -21,6 +22,7 @@ from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group
 from zcore.stores import openers
+from zcore.stores.base import together
 from zcore.tools.copy.translate import inner_chain
 from zcore.tools.stored import MAX_LOOKS, Stored, until_unmoved
 
@@ -180,6 +182,8 @@ class Source:
         A node that the destination cannot hold is left out as well, unless it is the only one.
     address : str or None
         Of the node, by `address_of`; None if it is in no store.
+    n_requests : int
+        As of a store.
     """
 
     nodes: list[tuple[str, SourceGroup | SourceArray]]
@@ -188,6 +192,7 @@ class Source:
     left_out: Sequence[tuple[str, str]] = ()
     leaves_out: bool = False
     address: str | None = None
+    n_requests: int = 0
 
     def __enter__(self) -> Self:
         return self
@@ -298,21 +303,24 @@ class StoreSource(Source):
         self.store: Store = binding.store
         self.path: str = binding.path
         self.address: str = address_of(self.store, self.path)
+        self.n_requests: int = self.store.n_requests
         if selection is not None and isinstance(binding, GroupBinding):
             raise SelectionError("a selection is one of an array, the source is a group")
         until_unmoved(self.store, self.path, lambda: self._find(binding, selection))
-        self.identity: str = self._hash.hexdigest()
 
     def _find(self, binding, selection):
-        self._hash = hashlib.sha256(f"{type(self.store).__name__} {self.address}".encode())
-        self._groups = []
-        self.left_out: list[tuple[str, str]] = []
-        self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [("", self._node(binding, selection))]
+        others, bindings = [], [binding]
         if isinstance(binding, GroupBinding):
-            others = []
-            for path, found in lookup.below(self.store, self.path, None, binding.options, others=others.append):
-                self.nodes.append((path[len(binding.prefix):], self._node(found, None)))
-            self.left_out = [(FOREIGN, key[len(binding.prefix):]) for key in sorted(others) if self._is_foreign(key)]
+            bindings += [found for _, found in lookup.below(self.store, self.path, None, binding.options,
+                                                            others=others.append)]
+        self._groups = [one for one in bindings if isinstance(one, GroupBinding)]
+        self.left_out: list[tuple[str, str]] = [
+            (FOREIGN, key[len(binding.prefix):]) for key in sorted(others) if self._is_foreign(key)]
+        found = together(self.store, partial(self._node, selection), bindings)
+        self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [
+            (one.path[len(binding.prefix):], node) for one, (node, _) in zip(bindings, found, strict=True)]
+        self.identity: str = hashlib.sha256(b"".join(
+            [f"{type(self.store).__name__} {self.address}".encode(), *[digest for _, digest in found]])).hexdigest()
 
     def _is_foreign(self, key):
         name = key.rstrip("/").rpartition("/")[2]
@@ -326,18 +334,18 @@ class StoreSource(Source):
         for binding in self._groups:
             binding.look()
 
-    def _node(self, binding, selection):
+    def _node(self, selection, binding):
+        """Return a node, and a digest of its path and documents. `selection` is None in a group."""
         for _ in range(MAX_LOOKS):
             view = binding.reload()
             attributes = read_attributes(binding, view)
             if binding.format.has_inline_attributes or binding.reload().raw == view.raw:
                 break     # both are of one moment
-        self._hash.update(repr((binding.path, binding.view.raw, attributes)).encode())
+        digest = hashlib.sha256(repr((binding.path, binding.view.raw, attributes)).encode()).digest()
         if isinstance(binding, GroupBinding):
-            self._groups.append(binding)
             return SourceGroup(attributes, None if self.store.decodes else binding.format.name,
-                               consolidated.usable_copy(binding) is not None)
-        return StoredArray(binding, attributes, selection)
+                               consolidated.usable_copy(binding) is not None), digest
+        return StoredArray(binding, attributes, selection), digest
 
 
 def address_of(store: Store, path: str) -> str:

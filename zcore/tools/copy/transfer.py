@@ -56,6 +56,8 @@ _SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker gets 
 _MAX_SHARE = 1 << 10          # the most objects that a worker gets at once
 _CHECK_SECONDS = 0.1          # how often a worker checks that its copy in a service was not replaced
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
+# Small arrays from or to a service are copied together, as most of the time is that of answers.
+MAX_TOGETHER, _SMALL_NBYTES = 16, 1 << 22
 
 
 class Target:
@@ -89,11 +91,14 @@ class Sink:
         All nodes are made before elements are written: an archive has its documents at its beginning.
     keeps_enums : bool
         Names of numbers are kept.
+    n_requests : int
+        As of a store.
     takes : tuple of str
         The wishes of a `CopyRequest` that can be met.
     """
 
     documents_first: bool = False
+    n_requests: int = 0
     keeps_enums: bool = False
     takes: tuple[str, ...] = ()
 
@@ -477,6 +482,14 @@ def _target_on_worker(array, lock):
     binding = array._binding
     options = binding.options.changed({"lock": lock})
     return _TargetOnWorker(ArrayBinding(binding.store, binding.path, binding.format, options, binding.view))
+
+
+def is_small(source: SourceArray, target: Any, memory: int) -> bool:
+    """Return whether an array in a store, and each object of it, takes little memory, there and in the target."""
+    bindings = source.binding, getattr(target, "binding", None)
+    return None not in bindings and all([
+        math.prod(shape) * _itemsize(one.metadata.dtype) <= min(_SMALL_NBYTES, memory // (4 * MAX_TOGETHER))
+        for one in bindings for shape in (one.metadata.shape, one.metadata.chunk_shape)])
 
 
 def _itemsize(dtype):

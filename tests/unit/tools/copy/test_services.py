@@ -1,4 +1,8 @@
 """Copies to a service where another process creates a node at the same path: nothing of the two is mixed or lost."""
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -172,3 +176,69 @@ def test_a_copy_whose_requests_fail_cannot_be_opened_in_part(service, zarr_forma
         if len(failed) <= n:
             break
     assert 10 < n < 199
+
+
+def test_small_arrays_are_copied_together(service):
+    """And nobody asks what is in a place that was found empty, and taken."""
+    source = zcore.create_group(zcore.MemoryStore())
+    for i in range(5):
+        source.create_array(f"a{i}", data=NEW + i, chunks=40)
+    store, meeting = RemoteStore(service), threading.Barrier(5)
+    put, asked, request = store.set, [], service._request
+
+    def put_together(key, value):
+        if "/c/" in key:
+            meeting.wait(20)
+        put(key, value)
+
+    def noted(what, carry_out):
+        asked.append(what)
+        return request(what, carry_out)
+
+    store.set, service._request = put_together, noted
+    made = zcore.copy(source, store, destination_path="x")
+    n_before = len(asked)
+    for i in range(5):
+        source.create_array(f"b{i}", data=NEW - i, chunks=40)
+    zcore.copy(source, store, destination_path="y")
+    assert len(asked) - n_before <= n_before + 5 * len(["put an object", "put a document"])
+    assert [made[f"a{i}"][0] for i in range(5)] == [7, 8, 9, 10, 11]
+
+
+class Named(RemoteStore):
+    """A store with a URL, which is the same service in each process."""
+
+    services = {}
+
+    def __init__(self, url):
+        super().__init__(self.services[url])
+        self.uri = self._service = url
+
+    def __reduce__(self):
+        return Named, (self.uri,)
+
+
+class Elsewhere(ThreadPoolExecutor):
+    """A pool whose workers get copies of everything, as those of other processes."""
+
+    def submit(self, *work):
+        return super().submit(lambda work: work[0](*work[1:]), pickle.loads(pickle.dumps(work)))
+
+
+@pytest.mark.parametrize("chunks", [None, (7,), [[5, 35]]], ids=str)
+def test_workers_of_a_client(service, tmp_path, chunks, monkeypatch):
+    """What they have written is found by the process that has taken the place, and removed if the copy fails."""
+    monkeypatch.setitem(Named.services, "s3://service", service)
+    source = zcore.create_group(tmp_path / "source")
+    for i in range(3):
+        source.create_array(f"a{i}", data=NEW + i, chunks=10)
+    with Elsewhere(2) as client:
+        made = zcore.copy(tmp_path / "source", Named("s3://service"), destination_path="x", client=client,
+                          chunks=chunks)
+        assert [made[f"a{i}"][...].tolist() for i in range(3)] == [[7 + i] * 40 for i in range(3)]
+        assert zcore.verify(Named("s3://service")).ok
+        (tmp_path / "source/a2/c/3").write_bytes(b"damaged")
+        before = dict(service.values)
+        with pytest.raises(zcore.ChunkError):
+            zcore.copy(tmp_path / "source", Named("s3://service"), destination_path="y", client=client, chunks=13)
+    assert service.values == before
