@@ -37,6 +37,9 @@ class Rank:
         self._shared["barrier"].wait(20)
         return found
 
+    def alltoall(self, values):
+        return [sent[self._rank] for sent in self.allgather(values)]
+
     def bcast(self, value, root=0):
         return self.allgather(value if self._rank == root else None)[root]
 
@@ -202,6 +205,56 @@ class TestErrors:
         assert [type(error) for error in found] == [zcore.ReadOnlyError] * 2
 
 
+@pytest.mark.thinned(3, "nbytes", "keywords")
+@pytest.mark.parametrize("keywords", [{}, {"shards": (6, 10)}, {"chunks": ((3, 5, 9), (12,))}])
+@pytest.mark.parametrize("nbytes", [1, 300, 1 << 26])
+def test_boxes_that_share_objects(tmp_path, monkeypatch, keywords, nbytes):
+    """Whatever boxes the ranks have: the array is what NumPy makes of them, rank after rank; no lock is taken."""
+    monkeypatch.setattr(zcore.mpi.exchange, "ROUND_NBYTES", nbytes)
+    rng = np.random.default_rng(0)
+    for n in range(6):
+        place, size = tmp_path / str(n), 1 + n
+        z = zcore.create_array(place, shape=(17, 12), dtype="i4", fill_value=-1, **{"chunks": (3, 5), **keywords})
+        with z._binding.exclusive():     # a lock that is taken would wait for ever
+            expected = z[...]
+            for _ in range(4):
+                boxes = [tuple([slice(*sorted(rng.integers(0, length + 1, 2))) for length in z.shape])
+                         for _ in range(size)]
+                boxes = [box if rng.random() < 0.8 else None for box in boxes]
+                values = [None if box is None else rng.integers(0, 999, expected[box].shape) for box in boxes]
+                found = ranks(size, lambda comm, place=place, boxes=boxes, values=values: zcore.mpi.write(
+                    comm, zcore.open(place, "r+"), boxes[comm.Get_rank()], values[comm.Get_rank()]))
+                assert found == [None] * size
+                for box, value in zip(boxes, values, strict=True):
+                    if box is not None:
+                        expected[box] = value
+                np.testing.assert_array_equal(z[...], expected)
+
+
+@pytest.mark.parametrize(("box", "values", "error"), [
+    ((slice(0, 4, 2),), 1, ValueError), ((3,), 1, ValueError), ((slice(0, 4),) * 3, 1, ValueError),
+    ((slice(0, 4),), np.zeros(9), ValueError), ((slice(0, 4),), "x", ValueError)])
+def test_a_box_of_one_rank_that_is_wrong(tmp_path, box, values, error):
+    zcore.create_array(tmp_path / "a", shape=(8, 8), chunks=(4, 4), dtype="i4")
+
+    def work(comm):
+        array = zcore.open(tmp_path / "a", "r+")
+        zcore.mpi.write(comm, array, *((box, values) if comm.Get_rank() == 1 else (slice(4, 8), 5)))
+
+    assert [type(found) for found in ranks(3, work)] == [error] * 3
+    assert (zcore.open(tmp_path / "a")[...] == 0).all()
+
+
+def test_a_rank_that_cannot_write_its_objects(tmp_path):
+    """The others go on, and all have its error."""
+    z = zcore.create_array(tmp_path / "a", shape=(8, 4), chunks=(4, 4), dtype="i4")
+    (tmp_path / "a" / "c" / "0" / "0").mkdir(parents=True)      # where the object should be
+    found = ranks(2, lambda comm: zcore.mpi.write(comm, zcore.open(tmp_path / "a", "r+"),
+                                                  slice(4 * comm.Get_rank(), 4 * comm.Get_rank() + 4), 7))
+    assert all([isinstance(error, zcore.StoreError) for error in found])
+    assert (z[4:] == 7).all()
+
+
 def has_mpi():
     try:
         import mpi4py  # noqa: F401
@@ -241,6 +294,27 @@ class TestRealRanks:
                 for row in range(rank, 130, size):
                     z[row] = row * 10000 + k
                 comm.Barrier()
+                wrong = int((z[...] != np.arange(130)[:, None] * 10000 + k).sum())
+                assert wrong == 0, (k, wrong)
+                comm.Barrier()
+            """))
+        ended = mpirun(4, program, tmp_path / "a", rounds)
+        assert ended.returncode == 0, ended.stderr[-2000:]
+
+    @pytest.mark.parametrize("rounds", [5, pytest.param(1000, marks=pytest.mark.slow)])
+    def test_ranks_that_exchange_lose_nothing_without_locks(self, tmp_path, rounds):
+        program = tmp_path / "program.py"
+        program.write_text(textwrap.dedent("""
+            import sys
+            import numpy as np
+            from mpi4py import MPI
+            import zcore.mpi
+            comm = MPI.COMM_WORLD
+            rank, size = comm.Get_rank(), comm.Get_size()
+            z = zcore.mpi.create(comm, sys.argv[1], shape=(130, 70), chunks=(20, 70), dtype="i4", lock=None)
+            start, stop = 130 * rank // size, 130 * (rank + 1) // size
+            for k in range(int(sys.argv[2])):
+                zcore.mpi.write(comm, z, slice(start, stop), np.arange(start, stop)[:, None] * 10000 + k)
                 wrong = int((z[...] != np.arange(130)[:, None] * 10000 + k).sum())
                 assert wrong == 0, (k, wrong)
                 comm.Barrier()

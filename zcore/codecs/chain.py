@@ -53,7 +53,9 @@ _LATER = {
     **dict.fromkeys(("vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes", "numcodecs.vlen-array",
                      "numcodecs.json2"), "array_bytes.varying"),
     "packbits": "array_bytes.packbits",
+    "zfp": "array_bytes.zfp",
     "numcodecs.shuffle": "bytes_bytes.shuffle",
+    **dict.fromkeys(("n5_default", "conditional"), "wrapping"),
 }
 MAX_SHAPES = 4096  # limit for grids of different chunks, if each shape is tried
 # Content of unknown size is decoded to this multiple of its encoded size, and again to more if that was not enough, ...

@@ -1,12 +1,12 @@
 """Arrays of zcore for the ranks of an MPI program.
 
 Each function is collective: all ranks of a communicator call it, and an error on one rank is raised on all ranks, so no
-rank hangs. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast` and
-`allgather`.
+rank hangs. The communicator is one of mpi4py (extra "mpi"), or has its methods `Get_rank`, `Get_size`, `bcast`,
+`allgather` and `alltoall`.
 
 Ranks write and read by the array's own methods, which are not collective. Ranks that write parts of one chunk lose
 nothing, as zcore locks it. Ranks that write whole chunks, see `aligned_box`, do not wait for each other. If locks do
-not work between the hosts, run all ranks with ``ZCORE_LOCK=file``.
+not work between the hosts, write parts of chunks by `write`.
 
 Examples
 --------
@@ -22,6 +22,7 @@ Examples
 from __future__ import annotations
 
 import bisect
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ from zcore.errors import StoreError
 from zcore.hierarchy import consolidated
 from zcore.indexing.assign import cast_to
 from zcore.kernel.io.files import sync_files
+from zcore.mpi.exchange import Exchange, bounds_of, write_in_turns
 from zcore.nodes.appending import PendingAppend
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from zcore.nodes.keywords import CreateKeywords, OpenArrayKeywords
     from zcore.typing import Mode, Shape, StrPath
 
-__all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize"]
+__all__ = ["aligned_box", "append", "box_of", "create", "flush", "open", "resize", "write"]
 
 
 def __dir__() -> list[str]:
@@ -251,6 +253,48 @@ def append(comm: Any, array: zcore.Array, values: npt.ArrayLike, axis: int = 0) 
     if not is_first:
         _change(comm, array, lengthen)
     return array.shape
+
+
+def write(comm: Any, array: zcore.Array, box: tuple[slice, ...] | None, values: npt.ArrayLike) -> None:
+    """Write a box of each rank, without locks: ranks exchange elements first, so one rank alone writes each object.
+
+    For file systems whose locks do not reach from host to host (``zcore doctor --meet`` tells). Elsewhere ``array[box]
+    = values`` is faster, and not collective. No other program may write to the array meanwhile. Of elements that lie
+    in the boxes of several ranks, those of the highest rank stay.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    array : Array
+        The same array on all ranks, open for writing.
+    box : tuple of slice, or None
+        Of this rank, with steps of 1. None: it has nothing to write.
+    values : array_like
+        Of the shape of the box, or of one that is broadcast to it.
+
+    Raises
+    ------
+    ValueError, TypeError, ReadOnlyError
+        On all ranks, if the box or the values of one are wrong. Then nothing is written.
+    StoreError, ChunkError
+        On all ranks, if one could not write. All other objects are written.
+    """
+    error, bounds, elements = None, (None, None), None
+    try:
+        array._binding.check_writable()
+        starts, stops = bounds = bounds_of(box, array.shape)
+        if starts is not None and stops is not None:
+            shape = tuple([b - a for a, b in zip(starts, stops, strict=True)])
+            elements = np.broadcast_to(cast_to(values, array.dtype), shape)
+    except Exception as exc:
+        error = exc
+    _agree(comm, error)
+    plan = Exchange(comm.allgather(bounds), array.write_chunk_sizes)
+    binding = array._binding
+    alone = zcore.Array(type(binding)(binding.store, binding.path, binding.format,
+                                      binding.options.changed({"lock": None}), binding.view))
+    nbytes = array.dtype.itemsize * math.prod([max(lengths, default=1) for lengths in array.write_chunk_sizes])
+    _agree(comm, write_in_turns(comm, plan, elements, alone.__setitem__, alone.__getitem__, nbytes))
 
 
 def flush(comm: Any, array: zcore.Array) -> None:

@@ -108,6 +108,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "dask": (("dask",), "arrays of dask"),
     "mpi": (("mpi4py",), "ranks that share arrays"),
     "numcodecs": (("numcodecs",), "codecs that zcore lacks"),
+    "zfp": (("zfpy",), "the codec zfp"),
     "gzip": (("isal", "zlib_ng"), "faster gzip and zlib; if libdeflate is linked, for level 1 and in ASDF files"),
     "ml": (("ml_dtypes",), "bfloat16 and its kin"),
     "snappy": (("cramjam",), "chunks of 2016 that are compressed by snappy"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _NESTED = ("codecs", "index_codecs")
+_WITH_CODECS = ("sharding_indexed", "n5_default", "conditional")
 MAX_CODECS = 4096  # in a list; each is some objects of Python, and a name of nine bytes is enough
 _OLD_NAMES = {"endian": "bytes"}  # drafts before August 2023
 _VARYING = {"T": "vlen-utf8", "O": "vlen-bytes"}
@@ -82,7 +83,7 @@ def parse_codec(value: object, ndim: int) -> CodecSpec:
     """Return the `CodecSpec` of one codec: a name or an extension object."""
     name, configuration = parse_extension(value)
     name = _OLD_NAMES.get(name, name)
-    if name == "sharding_indexed":
+    if name in _WITH_CODECS:
         nested = {member: render_chain(parse_chain(configuration[member], ndim + (member == "index_codecs")))
                   for member in _NESTED if member in configuration}
         configuration = {**configuration, **nested}
