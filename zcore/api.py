@@ -693,7 +693,7 @@ def _settings_like(a, keywords):
         a = a if hasattr(a, "dtype") else in_memory(a)
         return {"shape": a.shape, "dtype": a.dtype, **keywords}
     metadata = a.metadata
-    settings = {"shape": a.shape, "dtype": a.dtype, "zarr_format": a.zarr_format}
+    settings = {"shape": a.shape, "dtype": metadata.type_of_items, "zarr_format": a.zarr_format}
     if _is_same_type(a.dtype, keywords.get("dtype", a.dtype)):
         settings["fill_value"] = a.fill_value
     if a.dimension_names is not None and "shape" not in keywords:

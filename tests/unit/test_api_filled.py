@@ -110,6 +110,16 @@ def test_like_an_array_of_zcore(zarr_format, settings):
     assert copy[...].tolist() == a[...].tolist() and copy.store is not a.store
 
 
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_like_bytes_of_any_length(zarr_format):
+    a = zcore.create_array(None, shape=3, chunks=2, dtype=bytes, fill_value=b"f\xff", zarr_format=zarr_format)
+    a[1] = b"x"
+    for keywords in ({}, {"chunks": 3}, {"compressors": None}, {"zarr_format": 5 - zarr_format, "chunks": 3}):
+        assert zcore.array(a, **keywords)[...].tolist() == [b"f\xff", b"x", b"f\xff"]
+        assert zcore.empty_like(a, **keywords)[...].tolist() == [b"f\xff"] * 3
+        assert zcore.zeros_like(a, **keywords)[...].tolist() == [b""] * 3
+
+
 def test_like_with_another_type_has_codecs_of_its_own():
     a = sample(3, compressors=zcore.codecs.BloscCodec(cname="zstd", typesize=2))
     b = zcore.zeros_like(a, dtype="f8")

@@ -51,7 +51,8 @@ def assigned(values: Any, dtype: np.dtype[Any], shape: tuple[int, ...], way: Way
             check_times(values, dtype)
         # Here NumPy accepts some values that it refuses for a slice, and the other way round.
         cell = np.zeros(1, dtype)
-        cell[0] = values
+        # The object in an array without dimensions, as zarr-python returns one element, and not that array.
+        cell[0] = values[()] if dtype.kind == "O" and getattr(values, "shape", None) == () else values
         return cell.reshape(())
     if isinstance(values, np.ndarray):
         # A wrong shape is reported before a wrong type.

@@ -262,6 +262,11 @@ class ArrayMetadata(Value):
         return b"" if any([codec.name == "vlen-bytes" for codec in self.codecs]) else None
 
     @property
+    def type_of_items(self) -> Any:
+        """Type to create such an array with: `bytes` for objects that are bytes, else `dtype`."""
+        return bytes if self.dtype.kind == "O" and isinstance(self.item_of_fill, bytes) else self.dtype
+
+    @property
     def size(self) -> int:
         """Number of elements: 1 for no dimensions, 0 if a length is 0."""
         return math.prod(self.shape)

@@ -981,3 +981,16 @@ def test_a_handle_is_not_made_of_a_path(kind):
 def test_modules_are_there_by_name():
     script = "import zcore; zcore.errors.StoreError, zcore.typing.Mode, zcore.mpi.create; print('zarr' in dir(zcore))"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("keywords", [
+    {"dtype": bytes}, {"dtype": bytes, "zarr_format": 2},
+    {"dtype": object, "zarr_format": 2, "filters": {"id": "json2"}, "fill_value": ""},
+])
+def test_an_object_in_an_array_without_dimensions_is_stored_as_that_object(keywords):
+    value = np.empty((), object)
+    value[()] = b"x" if keywords["dtype"] is bytes else {"a": 1}
+    a = zcore.create_array(None, shape=3, chunks=3, **keywords)
+    a[1] = value
+    a[2:] = value
+    assert a[...].tolist() == [a.fill_value, value[()], value[()]]

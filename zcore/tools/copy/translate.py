@@ -130,6 +130,8 @@ def described(source: SourceArray, format: Format, wanted: CopyRequest, name: st
     dtype = source.dtype if wanted.dtype is None else wanted.dtype
     if wanted.dtype is None and alike is not None and alike.data_type is not None:
         dtype = alike.data_type
+    elif wanted.dtype is None and source.metadata is not None:
+        dtype = source.metadata.type_of_items
     fault = None
     for fill_value in _fill_values(source, format, wanted):
         for chain in _chains(source, format, wanted):

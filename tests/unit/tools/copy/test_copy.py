@@ -111,6 +111,21 @@ def test_every_type(dtype, there, tmp_path):
 
 # what is passed on
 
+@pytest.mark.parametrize("wanted", [
+    {}, {"chunks": (4, 1)}, {"compressors": "zstd"}, {"zarr_format": 3, "chunks": (2, 2), "shards": (4, 4)},
+    {"zarr_format": 3, "checksum": True}, {"selection": np.s_[:, ::-1]},
+])
+@pytest.mark.parametrize(("there", "here"), [(2, 2), (2, 3), (3, 2), (3, 3)])
+@pytest.mark.parametrize("filters", [None, [zcore.codecs.TransposeCodec(order=(1, 0))]])
+def test_bytes_of_any_length(there, here, filters, wanted, tmp_path):
+    a = zcore.create_array(tmp_path / "a", shape=(8, 2), chunks=(4, 2), dtype=bytes, fill_value=b"f\xff",
+                           zarr_format=there, **({"filters": filters} if there == 3 else {"order": "F"}))
+    a[0] = b"q"
+    b = copied(a, tmp_path / "b", **{"zarr_format": here, **wanted})
+    expected = a[...][wanted.get("selection", ...)]
+    assert b[...].tolist() == expected.tolist() and b.fill_value == b"f\xff"
+
+
 @pytest.fixture
 def no_decode(monkeypatch):
     def read(*args, **keywords):
