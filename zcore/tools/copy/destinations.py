@@ -238,6 +238,7 @@ class StoreSink(Sink):
         self._overwrite = overwrite
         self._options = Options(lock=False, threads=threads, cache=0)
         self._consolidated = []
+        self._is_empty = True
 
     def _format_of(self, source):
         return format_of(self._zarr_format or source.zarr_format or 3)
@@ -265,6 +266,7 @@ class StoreSink(Sink):
         """Return the binding of a node: a new one, or the one that was made before the copy was interrupted."""
         path = "/".join(part for part in (self._path, name) if part)
         attributes = None
+        self._is_empty = False
         if not format.has_inline_attributes:
             attributes, metadata = metadata.attributes, metadata.replace(attributes=None)
         if self._work.is_begun and self._store.exists(prefix_of(path) + format.document_of(kind.kind)):
@@ -280,7 +282,13 @@ class StoreSink(Sink):
                                 self._options, overwrite=self._overwrite, is_below=True)
 
     def close(self) -> None:
-        """Finish all: groups that had consolidated metadata get them."""
+        """Finish all: groups that had consolidated metadata get them.
+
+        Raises : UnsupportedError, if there is no node: the format has no groups, and no array was made.
+        """
+        if self._is_empty:
+            raise UnsupportedError(f"{self._format_of(None).title} has no groups, and there is no array to copy",
+                                   feature="groups in formats without them")
         while self._consolidated:
             binding = self._consolidated.pop()
             try:

@@ -360,6 +360,13 @@ def test_groups_are_lost_where_there_are_none(hierarchy, tmp_path):
     assert dict(zcore.open(tmp_path / "z" / "a").attrs) == {"unit": "m"}
 
 
+@pytest.mark.parametrize("name", ["b", "b.zip", None])
+def test_groups_alone_where_there_are_none(name, tmp_path):
+    with pytest.raises(UnsupportedError, match="__zmeta__ has no groups, and there is no array to copy"):
+        zcore.copy(zcore.group(), zcore.MemoryStore() if name is None else tmp_path / name, zarr_format="zmeta")
+    assert os.listdir(tmp_path) == []
+
+
 def test_parts_and_places(hierarchy, tmp_path):
     new = zcore.copy(hierarchy, tmp_path / "n", path="deep", destination_path="x/y")
     assert sorted(new) == ["b", "empty"] and sorted(zcore.open(tmp_path / "n")) == ["x"]
