@@ -18,16 +18,18 @@ import contextlib
 import errno
 import os
 import re
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from zcore.errors import NodeExistsError, NodeNotFoundError, StoreError
+from zcore.errors import NodeExistsError, NodeNotFoundError, StoreError, ZcoreError
 from zcore.formats import FORMAT_OF
 from zcore.hierarchy import consolidated, exchange, lookup
 from zcore.hierarchy.creation_lock import Place, hold_nodes, hold_tree, is_held
 from zcore.hierarchy.ownership import chunk_role, documents_beside
 from zcore.model.metadata import ArrayMetadata, GroupMetadata
-from zcore.stores.base import Folders, directory_at, n_at_once
-from zcore.stores.keys import between, prefix_of
+from zcore.stores.base import Folders, directory_at, n_at_once, outcomes, run_together, together
+from zcore.stores.keys import above, between, prefix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -224,10 +226,9 @@ def _erase(store, path, options, *, is_replaced=False):
     while are_groups:
         # Fails before the first node is deleted.
         found = _erasable(store, path, is_replaced=is_replaced, waits=None if is_first else options)
-        for place, is_group in found:
-            if is_group:
-                # For a while the group has fewer members than the copy.
-                consolidated.drop_copies(store, place)
+        # For a while the groups have fewer members than their copies.
+        run_together(partial(consolidated.drop_copies, store), [place for place, is_group in found if is_group],
+                     store.n_requests)
         is_any_ours = _erase_all(store, path, [place for place, _ in found], options, is_replaced, is_first)
         is_ours |= is_any_ours
         are_groups, is_first = is_any_ours and any([is_group for _, is_group in found]), False
@@ -239,46 +240,61 @@ def _erasable(store, path, **how):
 
     Raises : StoreError, if something of a node cannot be listed or erased.
     """
-    found = []
-    for place, nodes in nodes_at(store, path, **how):
+    def checked(found):
+        place, nodes = found
         for node, metadata in nodes:
             _check_erasable(store, prefix_of(place), node.format, metadata)
-        found.append((place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])))
-    return found
+        return place, any([isinstance(metadata, GroupMetadata) for _, metadata in nodes])
+
+    return together(store, checked, list(nodes_at(store, path, **how)))
 
 
 def _erase_all(store, path, pending, options, is_replaced, is_first):
-    """Delete the nodes at some places, the last one first; return whether this call has deleted any. See `_erase`.
+    """Delete the nodes at some places, the last ones first; return whether this call has deleted any. See `_erase`.
 
     Unless it `is_first`, the node at `path` is gone, and another one may have been created there.
     """
-    is_ours = False
-    while pending:
-        place = pending.pop()
+    ours = []     # places where this call has deleted a node
+
+    def erase(place):
+        """Delete what is at a place; return the places of nodes among its chunks."""
         if place != path and store.folders.is_link(prefix_of(place)):
             store.delete(place)
-            is_ours = True
-            continue
+            ours.append(place)
+            return []
         # A damaged document is replaced where a new node is made. Anywhere else its node would silently stay.
         failed = lookup.pass_over_damage if is_replaced and place == path else None
-        documents = lookup.documents_at(store, place, failed)
+        documents, below = lookup.documents_at(store, place, failed), []
         if documents:
             with (contextlib.nullcontext() if place == path
                   else Place(store, place, documents[0].document, options, makes=False)):
                 if not (is_first or is_replaced) and lookup.documents_at(store, path):
-                    return is_ours
+                    raise _ReplacedError
                 if place != path:
                     # Another call may have replaced the node before the place was held.
                     documents = lookup.documents_at(store, place, failed)
                 erased = [_erase_node(node, options) for node in documents]
+                if any([was_there for was_there, _ in erased]):
+                    ours.append(place)
                 if any([is_array for _, is_array in erased]):
                     # Nodes may exist among the chunks. They are looked for after the chunks are erased, and before
                     # another call may create a node here.
-                    pending += [below for below, _ in nodes_at(store, place, takes_links=False)]
-            is_ours |= any([was_there for was_there, _ in erased])
+                    below = [one for one, _ in nodes_at(store, place, takes_links=False)]
         if place != path:
             store.folders.prune(prefix_of(place))
-    return is_ours
+        return below
+
+    with contextlib.suppress(_ReplacedError):
+        while pending:
+            level = [pending.pop()]
+            while pending and len(above(pending[-1])) == len(above(level[0])):
+                level.append(pending.pop())
+            pending += chain(*run_together(erase, level, store.n_requests))
+    return bool(ours)
+
+
+class _ReplacedError(Exception):
+    """Another node was created where one was deleted: what is below belongs to it."""
 
 
 def has_members(store: Store, path: str) -> bool:
@@ -299,14 +315,11 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
     `waits`: locks of a caller who holds the place at `path`. Directories below may be those of new nodes, whose
     documents are waited for.
     """
-    pending = [path]
-    while pending:
-        place = pending.pop()
+    def look(place):
+        """Return the pairs for a place, and the places right below where others may be."""
         prefix = prefix_of(place)
         if place != path and store.folders.is_link(prefix):
-            if lookup.has_nodes(store, place):
-                yield place, []
-            continue
+            return [(place, [])] if lookup.has_nodes(store, place) else [], []
         listing = store.list_dir(prefix)
         if waits is not None and waits.lock and place != path and not _among(store, place, listing.keys, path):
             # Most are directories of other programs, in which nobody may be allowed to make a lock file.
@@ -317,15 +330,24 @@ def nodes_at(store: Store, path: str, *, is_replaced: bool = False, takes_links:
         if not (is_replaced and place == path) and any([name[len(prefix):] in FORMAT_OF
                                                         for name in listing.unreachable]):
             lookup.documents_at(store, place)     # raises, because the chunks of the node are unknown
-        found = [(node, node.parse()) for node in _among(store, place, listing.keys, path)]
-        if found:
-            yield place, found
-        if found and all([isinstance(metadata, ArrayMetadata) for _, metadata in found]):
-            continue
-        if found or (takes_links and place == path):
+        nodes = [(node, node.parse()) for node in _among(store, place, listing.keys, path)]
+        found = [(place, nodes)] if nodes else []
+        if nodes and all([isinstance(metadata, ArrayMetadata) for _, metadata in nodes]):
+            return found, []
+        if nodes or (takes_links and place == path):
             # Members on an unmounted disk would reappear when it is mounted.
-            yield from [(name, []) for name in listing.unreachable if store.folders.is_link(name + "/")]
-        pending += [below[:-1] for below in reversed(listing.prefixes)]
+            found += [(name, []) for name in listing.unreachable if store.folders.is_link(name + "/")]
+        return found, [below[:-1] for below in listing.prefixes]
+
+    level = [path]
+    while level:
+        looks, level = outcomes(store, look, level), []
+        for outcome in looks:
+            if isinstance(outcome, ZcoreError):
+                raise outcome
+            found, below = outcome
+            yield from found
+            level += below
 
 
 def _among(store, place, keys, path):

@@ -36,7 +36,7 @@ from zcore.hierarchy import consolidated, deletion, lookup
 from zcore.hierarchy.creation_lock import Place, hold_tree
 from zcore.hierarchy.unfinished import unfinished
 from zcore.kernel.io.documents import Tickets
-from zcore.stores.base import AtMost, Listing, Store, run_together
+from zcore.stores.base import AtMost, Listing, Store, run_together, together
 from zcore.stores.keys import prefix_of
 from zcore.stores.memory import MemoryStore
 
@@ -237,6 +237,7 @@ class Staged(DocumentsLast):
 
     def begin(self) -> None:
         self._inner.set(self._staging + _BEGUN, json.dumps({"path": self._path}).encode())
+        self._was_empty = True      # a place with this name was never there
 
     def describe(self, path: str) -> str:
         return self._inner.describe(prefix_of(self._path) + path)
@@ -278,8 +279,9 @@ def _texts(documents):
 def _documents_at(store, path):
     """Return the documents at and below a path, by their keys relative to it."""
     prefix = prefix_of(path)
-    return {key[len(prefix):]: store.get(key, AtMost(MAX_NBYTES)) or b"" for key in store.list_prefix(prefix)
-            if is_document(key) and not key.startswith(STAGING)}
+    keys = [key for key in store.list_prefix(prefix) if is_document(key) and not key.startswith(STAGING)]
+    found = together(store, lambda key: store.get(key, AtMost(MAX_NBYTES)) or b"", keys)
+    return {key[len(prefix):]: document for key, document in zip(keys, found, strict=True)}
 
 
 def _upwards(documents):

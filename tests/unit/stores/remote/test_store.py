@@ -686,3 +686,23 @@ def test_the_trial_of_conditions_in_the_middle_of_the_only_request():
     service.get = lambda name, byte_range: found.put(store.can_swap())
     threading.Thread(target=store.get, args=("x",), daemon=True).start()
     assert found.get(timeout=20)
+
+
+def test_members_of_a_deleted_group_go_at_the_same_time_and_the_group_after_them(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    group = zcore.create_group(store, path="g")
+    for i in range(5):
+        group.create_array(f"h/a{i}", data=[i])
+    erased, meeting, delete = [], threading.Barrier(5), store._client.delete
+
+    def met(names):
+        if names[0].startswith("g/h/a") and names[0].endswith(".json"):
+            meeting.wait(20)
+        erased.extend(names)
+        delete(names)
+
+    monkeypatch.setattr(store._client, "delete", met)
+    del zcore.open_group(store, mode="r+")["g"]
+    documents = [name for name in erased if name.endswith("zarr.json")]
+    assert documents[-2:] == ["g/h/zarr.json", "g/zarr.json"] and len(documents) == 7
+    assert [*store.list()] == ["zarr.json"]
