@@ -166,17 +166,17 @@ def create(store: Store, path: str, new: NewNode, options: Options, *, overwrite
         create_ancestors(store, path, new.format, options, missing=missing)
         if overwrite:
             deletion.unlink(store, path)
-        with contextlib.suppress(_LostGroupsError):
+        with contextlib.suppress(_AgainError):
             return steps.made_beside() or steps.made_in_place()
     raise loses_groups(store, path)
 
 
-class _LostGroupsError(StoreError):
-    """A group above was moved or deleted before the node was there: all may begin again."""
+class _AgainError(StoreError):
+    """Another call has changed something before the node was there: all may begin again."""
 
 
 def _lost_groups(store, path):
-    return _LostGroupsError(f"a group above {store.describe(path)} was moved or deleted meanwhile", key=path)
+    return _AgainError(f"a group above {store.describe(path)} was moved or deleted meanwhile", key=path)
 
 
 class _Creation:
@@ -188,6 +188,7 @@ class _Creation:
         self.kind, self.document, self.attributes_document, self.view = new.documents(path, options)
         self.prefix, self.name = prefix_of(path), new.format.document_of(self.kind.kind)
         self.key = self.prefix + self.name
+        self.can_exchange = False       # a node that comes there meanwhile can be replaced in one step
 
     def made_at_once(self):
         """Create a node without elements in a new directory, by one call of the store, and return its binding.
@@ -248,11 +249,13 @@ class _Creation:
         """
         if self.is_below:
             return None     # it belongs to a directory that is being made beside its place already
+        self.can_exchange = False
         with contextlib.suppress(exchange.NoExchangeError, NodeExistsError):
             # Without elements, a new document is all.
             with replacing(self.store, self.path, self.options, self.overwrite,
                            makes=self.new.data is not None) as inner:
                 if inner is None:
+                    self.can_exchange = exchange.directory_of(self.store, self.path) is not None
                     return None
                 create(inner, "", self.new, self.options.changed({"lock": False}), is_below=True)
             self.check_groups()
@@ -273,6 +276,8 @@ class _Creation:
             # Overwriting also replaces unreachable documents.
             failed = lookup.pass_over_damage if self.overwrite else None
             is_replaced = not is_free and bool(lookup.documents_at(store, path, failed))
+            if is_replaced and self.overwrite and self.can_exchange:
+                raise _AgainError(f"another call has created {store.describe(path)} meanwhile", key=path)
             with (contextlib.nullcontext() if self.is_below
                   else consolidated.dropped(store, path, itself=is_replaced, format=format)):
                 try:

@@ -520,6 +520,30 @@ def test_threads_that_write_to_arrays_that_others_replace(tmp_path, lock):
     assert [a[...].tolist() for _, a in zcore.open_group(tmp_path).arrays()] == 3 * [4 * [7]]
 
 
+def test_an_array_that_comes_where_another_call_creates_one_is_replaced_in_one_step(tmp_path, monkeypatch):
+    """Its document is there all the time, and so are its elements."""
+    def overwritten(**keywords):
+        return zcore.create_array(tmp_path, name="a", dtype="i4", overwrite=True, **keywords)
+
+    calls, made_in_place, written = [], creation._Creation.made_in_place, creation._Creation.written
+
+    def later(self):
+        if not calls:
+            calls.append(None)
+            calls.append(overwritten(data=np.full(4, 7), chunks=1))
+        return made_in_place(self)
+
+    def seen(self, place, is_replaced):
+        assert not is_replaced or calls[1][...].tolist() == 4 * [7]
+        return written(self, place, is_replaced)
+
+    zcore.create_group(tmp_path)
+    monkeypatch.setattr(creation._Creation, "made_in_place", later)
+    monkeypatch.setattr(creation._Creation, "written", seen)
+    assert overwritten(shape=4, chunks=2)[...].tolist() == 4 * [0]
+    assert len(calls) == 2 and zcore.open(tmp_path, path="a").chunks == (2,)
+
+
 def test_a_move_does_not_mix_with_what_is_there(store):
     group = zcore.create_group(store)
     group.create_array("a", shape=4, chunks=2, dtype="i4")[:2] = 1
