@@ -406,16 +406,14 @@ def check_no_special(store: Store, path: str, format: Format) -> None:
 
 
 def members(store: Store, path: str, others: Callable[[str], object] | None = None) -> Iterator[str]:
-    """Iterate over the paths of the members of `path`: its children without links to a directory above them."""
-    for child in children(store, path, others):
-        if not store.folders.leads_up(child + "/"):
-            yield child
+    """Iterate over the paths of the nodes right below `path`, sorted; see `_members_among`."""
+    return _members_among(store, may_be_nodes(store, path, others), others)
 
 
 def below(store: Store, path: str, format: Format | None, options: Options, *,
           only_finished: bool = False,
           others: Callable[[str], object] | None = None) -> Iterator[tuple[str, ArrayBinding | GroupBinding]]:
-    """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each` and `children`.
+    """Iterate over (path, node) of all nodes below `path`, level by level; see `find_each` and `members`.
 
     With a `format`, nodes of other formats come too, unless a document of this one is beside theirs, but nothing that
     is below them.
@@ -425,12 +423,12 @@ def below(store: Store, path: str, format: Format | None, options: Options, *,
     zarr_format = None if format is None else format.name
     level = [path]
     while level:
-        paths = []
-        for found in outcomes(store, lambda group: list(members(store, group, others)), level):
+        prefixes = []
+        for found in outcomes(store, lambda group: may_be_nodes(store, group, others), level):
             if isinstance(found, ZcoreError):
                 raise found
-            paths += found
-        level = []
+            prefixes += found
+        paths, level = list(_members_among(store, prefixes, others)), []
         found = find_each(store, paths, zarr_format, options, only_finished=only_finished)
         for child, node in zip(paths, found, strict=True):
             if node is None and format is not None:
@@ -447,25 +445,26 @@ def below(store: Store, path: str, format: Format | None, options: Options, *,
                 level.append(child)
 
 
-def children(store: Store, path: str, others: Callable[[str], object] | None = None) -> Iterator[str]:
-    """Iterate over the paths of the nodes right below `path`, sorted; reserved names are left out.
+def _members_among(store, prefixes, others):
+    """Iterate over the paths of the nodes at some prefixes, without reserved names and links to a directory above.
 
     Unreachable nodes, and nodes with unreachable documents, are included. Opening them is an error with the reason.
-    `others` is called with each key right below, documents among them, and each prefix without a node.
+    `others` is called with each prefix without a node, and by `may_be_nodes` with each key beside them.
     """
-    n = len(prefix_of(path))
-    prefixes = may_be_nodes(store, path, others)
     looks = outcomes(store, lambda prefix: store.get_first(prefix, _ANY, 0), prefixes, ahead=True)
     for prefix, found in zip(prefixes, looks, strict=True):
+        name, document = prefix[:-1].rpartition("/")[2], _OTHER
         if isinstance(found, ZcoreError):
             pass_over_damage(found)
-            yield prefix[:-1]
         elif found is not None:
             document = _ANY[found[0]]
-            if document is _OTHER or format_of(FORMAT_OF[document]).names.fault(prefix[n:-1]) is None:
-                yield prefix[:-1]
-        elif others is not None:
-            others(prefix)
+        else:
+            if others is not None:
+                others(prefix)
+            continue
+        if (document is _OTHER or format_of(FORMAT_OF[document]).names.fault(name) is None) and (
+                not store.folders.leads_up(prefix)):
+            yield prefix[:-1]
 
 
 def may_be_nodes(store: Store, path: str, others: Callable[[str], object] | None = None) -> list[str]:

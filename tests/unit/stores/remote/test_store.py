@@ -706,3 +706,19 @@ def test_members_of_a_deleted_group_go_at_the_same_time_and_the_group_after_them
     documents = [name for name in erased if name.endswith("zarr.json")]
     assert documents[-2:] == ["g/h/zarr.json", "g/zarr.json"] and len(documents) == 7
     assert [*store.list()] == ["zarr.json"]
+
+
+def test_members_of_several_groups_are_looked_for_at_the_same_time(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    for name in "abcdef":
+        zcore.create_array(store, name=f"g{name > 'c':d}/{name}", data=[1])
+    meeting, get, met = threading.Barrier(6), store._client.get, []
+
+    def meet(name, byte_range):
+        if name.count("/") == 2:
+            met.append(meeting.wait(20))
+        return get(name, byte_range)
+
+    monkeypatch.setattr(store._client, "get", meet)
+    zcore.consolidate_metadata(store)
+    assert len(met) >= 12 and len(met) % 6 == 0
