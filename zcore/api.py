@@ -23,6 +23,7 @@ from zcore.indexing.assign import in_memory
 from zcore.model.chunk_grid import chunk_regions
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group, node_of
+from zcore.stores.base import SMALL_NBYTES, together
 from zcore.stores.memory import MemoryStore
 from zcore.stores.openers import as_path, check_directory, named_kind, names_archive, store_of
 from zcore.text.arguments import as_bool, as_optional_bool
@@ -828,7 +829,10 @@ def load(store: StoreLike, path: str | None = None, *,
         raise lookup.not_found(store, path, zarr_format, options, "node")
     if isinstance(node, Array):
         return node[...]
-    return {name: member[...] for name, member in node.members(None) if isinstance(member, Array)}
+    arrays = {name: member for name, member in node.members(None) if isinstance(member, Array)}
+    small = [name for name, array in arrays.items() if max(array.nbytes, array.metadata.chunk_nbytes) <= SMALL_NBYTES]
+    values = dict(zip(small, together(store, lambda name: arrays[name][...], small), strict=True))
+    return {name: values[name] if name in values else array[...] for name, array in arrays.items()}
 
 
 @advising

@@ -26,7 +26,7 @@ from zcore.model.dtypes import plain_dtype
 from zcore.model.fill_value import fill_bytes, in_order_of_bits, naming_fill
 from zcore.model.metadata import ArrayMetadata, GroupMetadata, has_varying_items, unshared
 from zcore.model.value import text_of
-from zcore.stores.base import run_together
+from zcore.stores.base import SMALL_NBYTES, run_together
 from zcore.stores.keys import above, prefix_of
 from zcore.stores.memory import MemoryStore
 from zcore.text.arguments import as_bool
@@ -52,7 +52,6 @@ _FOR_OBJECTS = {int: "dtype='f8' rounds integers of more than 64 bits", str: "dt
                 bytes: "dtype=bytes is for bytes", date: "dtype='M8[D]' is for dates",
                 datetime: "dtype='M8[us]' is for times",
                 dict: "arrays by their names are keywords of zcore.save, as in save(store, **arrays)"}
-_SMALL_NBYTES = 1 << 22     # of an array whose elements are written at the same time as those of others
 # Codecs that refuse some values of their type.
 _CHOOSY = ("cast_value", "scale_offset")
 # Keywords of a new array whose default lets the format choose, and is not passed on.
@@ -308,7 +307,7 @@ def _turn_of(name, node):
     """Return when a node is created: groups before their members, then small arrays together, then each large one."""
     if isinstance(node.metadata, GroupMetadata):
         return 0, name.count("/") + bool(name)
-    return (2, name) if node.data is not None and node.data.nbytes > _SMALL_NBYTES else (1, "")
+    return (2, name) if node.data is not None and node.data.nbytes > SMALL_NBYTES else (1, "")
 
 
 def _replaced(store, path, new, options):

@@ -14,6 +14,7 @@ from zcore.errors import ZcoreError
 from zcore.model.metadata import ArrayMetadata
 from zcore.model.value import text_of
 from zcore.nodes.info import by_group, type_name
+from zcore.stores.base import together
 from zcore.text.printable import plural, printable
 from zcore.text.strict_json import beginning
 
@@ -59,31 +60,36 @@ def group_html(group: Group) -> str:
     """Return a group as HTML, with up to `MAX_NODES` of the nodes below it."""
     pairs = list(islice(group.walk(), MAX_NODES + 1))
     left_out = len(pairs) > MAX_NODES
+    nodes = [node for _, node in pairs[:MAX_NODES] if not isinstance(node, ZcoreError)]
+    attributes = dict(zip(map(id, nodes), together(group.store, _attributes, nodes), strict=True))
     more = f'<div class="zc-more">only the first {MAX_NODES} nodes are shown</div>' if left_out else ""
     empty = "" if pairs else '<div class="zc-more">no members</div>'
     return (f'{STYLE}<div class="zcore">{_name(group)}{_attributes(group)}'
-            f'{_branches(by_group(pairs[:MAX_NODES]), "")}{empty}{more}</div>')
+            f'{_branches(by_group(pairs[:MAX_NODES]), "", attributes)}{empty}{more}</div>')
 
 
-def _branches(children, above):
-    """Return the list (``<ul>``) of the members of a group. Its depth is bounded by the depth of a path."""
+def _branches(children, above, attributes):
+    """Return the list (``<ul>``) of the members of a group. Its depth is bounded by the depth of a path.
+
+    `attributes` are those of all nodes, as HTML, by their `id`.
+    """
     if above not in children:
         return ""
-    return "<ul>" + "".join([_branch(children, name, path, node) for path, name, node in children[above]]) + (
-        "</ul>")
+    return "<ul>" + "".join([_branch(children, name, path, node, attributes)
+                             for path, name, node in children[above]]) + "</ul>"
 
 
-def _branch(children, name, path, node):
+def _branch(children, name, path, node, attributes):
     if isinstance(node, ZcoreError):
         return (f'<li><span class="zc-error" title="{_escaped(node)}">{_escaped(name)} '
                 f'({type(node).__name__})</span></li>')
     if isinstance(node._binding.metadata, ArrayMetadata):
         shown = f"{node.shape} {type_name(node.dtype)}"
         return (f'<li><details><summary>{_escaped(name)} <span class="zc-type">{_escaped(shown)}</span></summary>'
-                f'{_array_body(node)}{_attributes(node)}</details></li>')
+                f'{_array_body(node)}{attributes[id(node)]}</details></li>')
     is_open = "" if "/" in path else " open"     # only the first level, at first
-    return (f'<li><details{is_open}><summary>{_escaped(name)}/</summary>{_attributes(node)}'
-            f'{_branches(children, path)}</details></li>')
+    return (f'<li><details{is_open}><summary>{_escaped(name)}/</summary>{attributes[id(node)]}'
+            f'{_branches(children, path, attributes)}</details></li>')
 
 
 def _name(node):

@@ -174,6 +174,7 @@ OBJECTS = Objects()
 
 # Items that are worked on at once, for each request at the same time: `outcomes` waits for the last of them.
 _N_ROUNDS = 8
+SMALL_NBYTES = 1 << 22     # of an array that is read or written at the same time as others, where answers take long
 _changes = [0]
 _thread = _local()
 

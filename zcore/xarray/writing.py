@@ -35,7 +35,7 @@ from zcore.hierarchy.lookup import path_of
 from zcore.model.value import check_kind
 from zcore.nodes.appending import PendingAppend, appending, home_of, undo_append
 from zcore.nodes.group_writer import GroupWriter
-from zcore.stores.base import run_together
+from zcore.stores.base import SMALL_NBYTES, run_together
 from zcore.stores.keys import prefix_of
 from zcore.stores.openers import store_of
 from zcore.text.arguments import as_bool, as_optional_bool
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     from zcore.storage import StoreLike
     from zcore.typing import CacheSize
-
-_SMALL_NBYTES = 1 << 22     # of a variable that is written at the same time as others, where answers take long
 
 
 def to_zarr(ds: Dataset | DataTree, store: StoreLike,
@@ -590,7 +588,7 @@ class _NotingWriter(ArrayWriter):
         """Write arrays in memory, the small ones together; those of dask wait for `written`."""
         add, small, others = super().add, [], []
         for source, target, region in self.noted:
-            is_small = isinstance(source, np.ndarray) and source.nbytes <= _SMALL_NBYTES
+            is_small = isinstance(source, np.ndarray) and source.nbytes <= SMALL_NBYTES
             (small if is_small else others).append((source, target.array, region))
         run_together(lambda one: add(*one), small, store.n_requests)
         for one in others:

@@ -30,7 +30,7 @@ from zcore.model.chunk_grid import number_of
 from zcore.model.metadata import has_varying_items
 from zcore.nodes.array import Array
 from zcore.replacing import NewFile
-from zcore.stores.base import directory_at
+from zcore.stores.base import SMALL_NBYTES, directory_at
 from zcore.stores.directory.reading import check_absent
 from zcore.stores.directory.staged import faults
 from zcore.stores.directory.store import DirectoryStore
@@ -56,8 +56,7 @@ _SHARE_NBYTES = 1 << 26       # decoded bytes of the objects that a worker gets 
 _MAX_SHARE = 1 << 10          # the most objects that a worker gets at once
 _CHECK_SECONDS = 0.1          # how often a worker checks that its copy in a service was not replaced
 _VARYING_NBYTES = 64          # assumed size of an item of varying length
-# Small arrays from or to a service are copied together, as most of the time is that of answers.
-MAX_TOGETHER, _SMALL_NBYTES = 16, 1 << 22
+MAX_TOGETHER = 16     # small arrays that are copied at the same time, from or to a service
 
 
 class Target:
@@ -488,7 +487,7 @@ def is_small(source: SourceArray, target: Any, memory: int) -> bool:
     """Return whether an array in a store, and each object of it, takes little memory, there and in the target."""
     bindings = source.binding, getattr(target, "binding", None)
     return None not in bindings and all([
-        math.prod(shape) * _itemsize(one.metadata.dtype) <= min(_SMALL_NBYTES, memory // (4 * MAX_TOGETHER))
+        math.prod(shape) * _itemsize(one.metadata.dtype) <= min(SMALL_NBYTES, memory // (4 * MAX_TOGETHER))
         for one in bindings for shape in (one.metadata.shape, one.metadata.chunk_shape)])
 
 

@@ -722,3 +722,19 @@ def test_members_of_several_groups_are_looked_for_at_the_same_time(monkeypatch):
     monkeypatch.setattr(store._client, "get", meet)
     zcore.consolidate_metadata(store)
     assert len(met) >= 12 and len(met) % 6 == 0
+
+
+def test_small_arrays_are_loaded_at_the_same_time(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    for name in "abcd":
+        zcore.create_array(store, name=name, data=[ord(name)])
+    meeting, get, met = threading.Barrier(4), store._client.get, []
+
+    def meet(name, byte_range):
+        if name.endswith("/c/0"):
+            met.append(meeting.wait(20))
+        return get(name, byte_range)
+
+    monkeypatch.setattr(store._client, "get", meet)
+    assert {name: [*values] for name, values in zcore.load(store).items()} == {name: [ord(name)] for name in "abcd"}
+    assert len(met) == 4
