@@ -85,6 +85,11 @@ class Report:
         for name in self._COUNTS:
             setattr(self, name, 0)
 
+    def add(self, other: Report) -> None:
+        """Add the counts of another report."""
+        for name in self._COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     @property
     def ok(self) -> bool:
         return len(self.problems) == self.n_removed

@@ -13,7 +13,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from time import time
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,7 @@ from zcore.hierarchy.creation_lock import is_held
 from zcore.hierarchy.ownership import chunk_role
 from zcore.hierarchy.unfinished import finished
 from zcore.model.value import check_kind
-from zcore.stores.base import AtMost, BlockStore
+from zcore.stores.base import SMALL_NBYTES, AtMost, BlockStore, n_at_once, outcomes, together
 from zcore.stores.directory import cleanup, lock_file, staged
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import above, between, prefix_of
@@ -192,9 +191,24 @@ class _Verification:
             self._note_staged()
 
     def _walk_below(self, path):
-        pending = [path]
-        while pending:
-            pending += reversed(self._visit(pending.pop()))
+        level = [path]
+        while level:
+            level = [below for found in self._each(_Verification._visit, level) for below in found]
+
+    def _each(self, work, paths):
+        """Iterate over ``work(part, path)``, where `part` notes for this run; see `outcomes`."""
+        def run(path):
+            part = object.__new__(_Verification)
+            part.__dict__.update(self.__dict__, problems={}, report=Report(self.report.place))
+            return part, work(part, path)
+
+        for found in outcomes(self.store, run, paths):
+            if isinstance(found, ZcoreError):
+                raise found
+            part, result = found
+            self.problems.update(part.problems)
+            self.report.add(part.report)
+            yield result
 
     def _walk_again(self, path):
         """Look at what is now where an array was that another process has changed, and return the paths of arrays."""
@@ -253,10 +267,10 @@ class _Verification:
                 else:
                     self._note_key(key, path, known.__contains__, error)
         below = []
-        for inner in found.prefixes:
-            if self.store.folders.leads_up(inner) or inner == document_last.STAGING:
-                continue
-            if self._has_nodes(inner):
+        inside = [inner for inner in found.prefixes
+                  if not self.store.folders.leads_up(inner) and inner != document_last.STAGING]
+        for inner, has_nodes in zip(inside, together(self.store, self._has_nodes, inside), strict=True):
+            if has_nodes:
                 below.append(inner[:-1])
             elif is_told:
                 self._note_directory(inner, path)
@@ -470,8 +484,7 @@ class _Verification:
         """List the objects of all arrays, and read them."""
         blocks = list(self.store.blocks(self._path)) if isinstance(self.store, BlockStore) else []
         in_blocks = sum(nbytes for _, _, nbytes, _ in blocks)
-        self._progress = Progress(self._tell, in_blocks + sum(
-            binding.metadata.nbytes for bindings, _ in self._arrays.values() for binding in bindings))
+        self._progress = Progress(self._tell, in_blocks + sum(map(self._nbytes, self._arrays)))
         self._progress.begin(in_blocks)
         for name, path, nbytes, check in blocks:
             try:
@@ -484,25 +497,45 @@ class _Verification:
                 self._in_damaged_blocks.add(name)
                 self._note(repairs.problem_kind(error), name, path, error)
             self._progress.advance(nbytes)
-        report = self.report
-        pending, tries = list(reversed(self._arrays)), Counter()
+        pending, tries = list(self._arrays), Counter()
         while pending:
-            path = pending.pop()
-            bindings, known = self._arrays[path]
-            n_problems = len(self.problems)
-            counts = report.n_objects, report.n_bytes
-            try:
-                self._read_array(path, bindings, known)
-                self._check_unchanged(bindings)
-            except (Changed, NodeNotFoundError):
-                tries[path] += 1
-                if tries[path] == _MAX_TRIES:
-                    raise StoreError(f"{self.store.describe(path)} changes faster than it can be verified",
-                                     key=path) from None
-                self.problems = dict(islice(self.problems.items(), n_problems))
-                report.n_objects, report.n_bytes = counts
-                pending += reversed(self._walk_again(path))
+            shares = [[]]      # small arrays together, where answers take long, and each other one alone
+            for path in pending:
+                if self._is_small(path):
+                    shares[0].append(path)
+                else:
+                    shares.append([path])
+            pending = []
+            for share in shares:
+                self._progress.begin(sum(map(self._nbytes, share)))
+                for path, is_read in zip(share, self._each(_Verification._read_arrays, share), strict=True):
+                    if is_read:
+                        continue
+                    tries[path] += 1
+                    if tries[path] == _MAX_TRIES:
+                        raise StoreError(f"{self.store.describe(path)} changes faster than it can be verified",
+                                         key=path)
+                    pending += self._walk_again(path)
         self._progress.begin(0)
+
+    def _nbytes(self, path):
+        return sum(binding.metadata.nbytes for binding in self._arrays[path][0])
+
+    def _is_small(self, path):
+        """Return whether the arrays at a path are read at the same time as others: each holds up little memory."""
+        return self._client is None and bool(n_at_once(self.store)) and max([
+            max(one.metadata.nbytes, one.metadata.chunk_nbytes) for one in self._arrays[path][0]]) <= SMALL_NBYTES
+
+    def _read_arrays(self, path):
+        """Read the arrays at a path; return False, with nothing noted, if another process has changed them."""
+        bindings, known = self._arrays[path]
+        try:
+            self._read_array(path, bindings, known)
+            self._check_unchanged(bindings)
+        except (Changed, NodeNotFoundError):
+            self.problems, self.report = {}, Report(self.report.place)
+            return False
+        return True
 
     def _check_unchanged(self, bindings):
         """Raise Changed if another process has replaced a document, by which all objects below it were judged."""
@@ -521,12 +554,10 @@ class _Verification:
             self._note(repairs.problem_kind(error), bindings[0].document, path, error)
             return
         for binding, tasks in zip(bindings, self._list_objects(path, bindings, known), strict=True):
-            metadata = binding.metadata
-            self._progress.begin(metadata.nbytes)
             if not is_read:
                 read_objects(binding, tasks, partial(self._note_object, binding), self._progress.advance, self._client)
             self.report.n_objects += len(tasks)
-            self.report.n_bytes += len(tasks) * metadata.chunk_nbytes
+            self.report.n_bytes += len(tasks) * binding.metadata.chunk_nbytes
 
     def _list_objects(self, path, bindings, known):
         """Return for each binding the numbers of its objects in the grid, and note all other keys below the path."""

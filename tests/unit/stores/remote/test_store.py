@@ -724,7 +724,8 @@ def test_members_of_several_groups_are_looked_for_at_the_same_time(monkeypatch):
     assert len(met) >= 12 and len(met) % 6 == 0
 
 
-def test_small_arrays_are_loaded_at_the_same_time(monkeypatch):
+@pytest.mark.parametrize("read", [zcore.load, zcore.verify])
+def test_small_arrays_are_read_at_the_same_time(monkeypatch, read):
     store = RemoteStore(obstore.store.MemoryStore())
     for name in "abcd":
         zcore.create_array(store, name=name, data=[ord(name)])
@@ -736,5 +737,22 @@ def test_small_arrays_are_loaded_at_the_same_time(monkeypatch):
         return get(name, byte_range)
 
     monkeypatch.setattr(store._client, "get", meet)
-    assert {name: [*values] for name, values in zcore.load(store).items()} == {name: [ord(name)] for name in "abcd"}
+    found = read(store)
     assert len(met) == 4
+    if read is zcore.load:
+        assert {name: [*values] for name, values in found.items()} == {name: [ord(name)] for name in "abcd"}
+    else:
+        assert found.ok and (found.n_arrays, found.n_objects) == (4, 4)
+
+
+def test_what_is_wrong_is_told_in_the_order_of_the_arrays():
+    store = RemoteStore(obstore.store.MemoryStore())
+    for name in "abcdef":
+        zcore.create_array(store, name=f"g/{name}", data=[1])
+        store.set(f"g/{name}/c/0", b"short")
+        store.set(f"g/{name}/x", b"foreign")
+    found = zcore.verify(store, repair="foreign")
+    assert [(one.kind, one.path) for one in found.problems] == [
+        (kind, f"g/{name}") for name in "abcdef" for kind in ("foreign", "truncated")]
+    assert (found.n_arrays, found.n_objects, found.n_removed) == (6, 6, 6)
+    assert len([*store.list_prefix("g/")]) == 13
