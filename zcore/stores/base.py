@@ -23,6 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from itertools import chain
+from math import inf
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakSet
@@ -175,6 +176,7 @@ OBJECTS = Objects()
 # Items that are worked on at once, for each request at the same time: `outcomes` waits for the last of them.
 _N_ROUNDS = 8
 SMALL_NBYTES = 1 << 22     # of an array that is read or written at the same time as others, where answers take long
+_MAX_DUPLICATED = 8     # whole values in memory at a time
 _changes = [0]
 _thread = _local()
 
@@ -588,25 +590,31 @@ class Store(ABC):
         """
         self._check_writable("move", source)
         check_prefix(destination, self.key_flavour)
-        keys = list(self.list_prefix(source))
-        others = [key for key in keys if key.rpartition("/")[2] not in last]
-        # The document of a group comes after those below it.
-        documents = sorted(set(keys).difference(others), key=lambda key: (-key.count("/"), key))
-        downwards = *reversed(documents), *others
-        moved: list[str] = []
+        turns = {}     # the document of a group comes after those below it
+        for key in self.list_prefix(source):
+            turns.setdefault(-key.count("/") if key.rpartition("/")[2] in last else -inf, []).append(key)
+        upwards = [turns[turn] for turn in sorted(turns)]
+        begun: list[list[str]] = []
         try:
-            for key in downwards if self.is_transaction else (*others, *documents):
-                # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
-                if (value := self.get(key)) is not None:
-                    moved.append(destination + key[len(source):])
-                    self.set(moved[-1], value)
+            for keys in upwards[::-1] if self.is_transaction else upwards:
+                begun.append([destination + key[len(source):] for key in keys])
+                self.duplicate(zip(keys, begun[-1], strict=True))
         except BaseException:
             with contextlib.suppress(ZcoreError):     # the first error is the one to tell
-                for key in reversed(moved):
-                    self.erase(key)
+                for keys in reversed(begun):
+                    self.erase_values(keys)
             raise
-        for key in downwards:
-            self.erase(key)
+        for keys in reversed(upwards):
+            self.erase_values(keys)
+
+    def duplicate(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Make the value of the first of each pair of keys that of the second, too; a missing one is passed over."""
+        def copy(pair):
+            # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
+            if (value := self.get(pair[0])) is not None:
+                self.set(pair[1], value)
+
+        workers.each_next(copy, iter(keys), max(1, min(self.n_requests, _MAX_DUPLICATED)))
 
     def describe(self, path: str) -> str:
         """Return the location of the node at `path`, for messages."""

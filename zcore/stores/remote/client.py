@@ -94,6 +94,8 @@ class Client:
         Whether the service can list, and whether objects can be changed.
     swaps : bool
         Whether `put` takes conditions: a tag, or `ABSENT`.
+    copies : bool
+        Whether the service itself can copy an object.
     dates : bool
         `Head.modified` is the time by the service's own clock at which an object was put. A server of files may give
         a file that comes later an earlier time.
@@ -106,6 +108,7 @@ class Client:
     lists: bool = True
     writes: bool = False
     swaps: bool = False
+    copies: bool = False
     dates: bool = False
 
     def get(self, name: str, byte_range: ByteRange | None) -> Answer | None:
@@ -128,6 +131,10 @@ class Client:
 
         Raises : ConditionError, if the condition is not met.
         """
+        raise NotImplementedError
+
+    def copy(self, name: str, new: str) -> None:
+        """Give an object a second name, of which an older object is replaced; a missing object is no error."""
         raise NotImplementedError
 
     def delete(self, names: Sequence[str]) -> None:

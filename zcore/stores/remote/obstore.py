@@ -2,6 +2,7 @@
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ class ObstoreClient(Client):
         self.lists: bool = not isinstance(store, obstore.store.HTTPStore)
         self.writes: bool = self.lists
         self.swaps: bool = self.lists
+        self.copies: bool = self.lists
         self.dates: bool = type(store).__name__ in _SCHEMES
         self._has_ranges = True
         self._redirects = None     # finds them out; made for the first object that is absent
@@ -177,12 +179,14 @@ class ObstoreClient(Client):
         except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError) as exc:
             raise ConditionError(str(exc)) from exc
 
+    def copy(self, name: str, new: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._call("copy", name, new)
+
     def delete(self, names: Sequence[str]) -> None:
         for name in names if len(names) == 1 else ():
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 self._call("delete", name)
-            except FileNotFoundError:
-                pass
         if len(names) > 1:
             self._call("delete", names)
 

@@ -372,6 +372,17 @@ class RemoteStore(FoundStore):
                 raise
         return False
 
+    def duplicate(self, keys: Iterable[tuple[str, str]]) -> None:
+        if not self._client.copies:
+            super().duplicate(keys)
+            return
+
+        def copy(pair):
+            self._change("copy", pair[0], self._client.copy, *[self._prefix + check_key(key) for key in pair])
+
+        self._check_writable("duplicate")
+        workers.each_next(copy, iter(keys), self.n_requests)
+
     # Removing
 
     def erase(self, key: str) -> None:

@@ -24,7 +24,6 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from zcore import workers
 from zcore.engine.options import Options
 from zcore.engine.requests import N_UNSEEN
 from zcore.engine.stamps import put_stamped, stamped
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 STAGING = "__zc_copy/"
 _BEGUN, _JOURNAL, _FREE, _NODE = "begun", "journal", "free", "node/"
 _NOTHING = b'{"zarr_format": 3, "shape": []}'     # of which a placeholder is made before the node's document is known
-_MAX_MOVING = 8     # objects on their way at a time
 
 
 def is_document(key: str) -> bool:
@@ -382,12 +380,7 @@ def _move_to_place(store, staging, said):
             _make_way(store, path, (*said["old"].items(), *said["documents"].items()))
             store.set(staging + _FREE, b"")
         if not lookup.documents_at(store, path):     # else it has its documents, or another node came
-            def move(key):
-                value = store.get(key)
-                if value is not None:
-                    store.set(prefix + key[len(source):], value)
-
-            workers.each_next(move, store.list_prefix(source), min(store.n_requests, _MAX_MOVING))
+            store.duplicate((key, prefix + key[len(source):]) for key in store.list_prefix(source))
             for level in _upwards(said["documents"]):
                 run_together(lambda item: store.set(prefix + item[0], item[1].encode()), level, store.n_requests)
     store.erase(staging + _JOURNAL)

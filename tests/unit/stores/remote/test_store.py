@@ -756,3 +756,43 @@ def test_what_is_wrong_is_told_in_the_order_of_the_arrays():
         (kind, f"g/{name}") for name in "abcdef" for kind in ("foreign", "truncated")]
     assert (found.n_arrays, found.n_objects, found.n_removed) == (6, 6, 6)
     assert len([*store.list_prefix("g/")]) == 13
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_move_at_a_service_that_copies_objects_itself(monkeypatch, copies):
+    store = RemoteStore(obstore.store.MemoryStore(), path="deep")
+    values = np.arange(60)
+    zcore.create_array(store, name="g/h/a", data=values, chunks=(10,))
+    store._client.copies = copies
+    put, copy, names, read = store._client.put, store._client.copy, [], []
+    get = store._client.get
+    monkeypatch.setattr(store._client, "copy", lambda *pair: (names.append(pair[1]), copy(*pair)))
+    monkeypatch.setattr(store._client, "put", lambda name, *args: (names.append(name), put(name, *args))[1])
+    monkeypatch.setattr(store._client, "get", lambda name, part: (read.append(name), get(name, part))[1])
+    group = zcore.open_group(store, mode="r+")
+    group.move("g", "x/y")
+    assert names[-3:] == ["deep/x/y/h/a/zarr.json", "deep/x/y/h/zarr.json", "deep/x/y/zarr.json"]
+    assert ("deep/g/h/a/c/0" in read) is not copies
+    assert np.array_equal(group["x/y/h/a"], values) and not any(store.list_prefix("g/"))
+    assert zcore.verify(store).ok
+
+
+def test_a_move_that_the_service_ends_leaves_the_destination_free(monkeypatch):
+    store = RemoteStore(obstore.store.MemoryStore())
+    zcore.create_array(store, name="a", data=np.arange(60), chunks=(10,))
+    before, copy = {key: store.get(key) for key in store.list()}, store._client.copy
+
+    def failing(name, new):
+        if new.endswith("c/4"):
+            raise OSError("full")
+        copy(name, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._client, "copy", failing)
+        with pytest.raises(zcore.StoreError, match="cannot copy MemoryStore:/a/c/4: full"):
+            zcore.open_group(store, mode="r+").move("a", "b")
+    assert {key: store.get(key) for key in store.list()} == before
+    store.duplicate([("a/c/0", "new"), ("absent", "none")])
+    assert store.get("new") == before["a/c/0"] and not store.exists("none")
+    with pytest.raises(zcore.ReadOnlyError):
+        RemoteStore(obstore.store.MemoryStore(), read_only=True).duplicate([("a", "b")])
