@@ -89,13 +89,13 @@ def test_the_author_of_a_store_knows_fifteen_methods_at_the_most():
 
 def test_no_store_overrides_what_follows_from_those():
     """Only `DirectoryStore` renames. `MemoryStore` moves in one step, as a rename does; `RemoteStore` spares a copy,
-    tries whether a service honors conditions, and may know its clock."""
+    tries whether a service honors conditions, may know its clock, and has objects copied by the service."""
     stores = [openers.loaded(kind.opener) for kind in openers.KINDS if kind.opener is not None]
     followed = {name for name, value in vars(Store).items() if inspect.isfunction(value) and name[0] != "_"}
     followed.difference_update(REQUIRED, OPTIONAL, ["close"])     # a store that holds a file closes it
     assert "exists" in followed and "list_prefix" in followed
     for kind in {*stores, MemoryStore, BlockStore} - {zcore.DirectoryStore}:
-        allowed = {MemoryStore: {"move"}, zcore.RemoteStore: {"get_buffer", "can_swap", "settled"}}.get(kind, set())
+        allowed = {MemoryStore: {"move"}, zcore.RemoteStore: {"get_buffer", "can_swap", "settled", "duplicate"}}.get(kind, set())
         assert followed.intersection(vars(kind)) <= allowed, kind
     # What keeps the documents of another store back passes on where that is.
     for kind in (DocumentsLast, Staged):
