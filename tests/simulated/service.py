@@ -188,7 +188,7 @@ class Connection(Client):
 
     def __init__(self, simulation, number):
         self.url = f"simulated{number}://"
-        self.swaps = simulation.faults.tags
+        self.swaps = self.copies = simulation.faults.tags
         self._simulation, self._number = simulation, number
 
     def _request(self, what, deed, changes=False):
@@ -208,6 +208,13 @@ class Connection(Client):
         data = bytes(data)
         what = "put" if condition is None else "put new" if condition is ABSENT else f"put if {condition}"
         return self._request((what, name, len(data)), lambda: self._simulation.put(name, data, condition), True)
+
+    def copy(self, name, new):
+        def deed():
+            if name in self._simulation.values:
+                self._simulation.put(new, self._simulation.values[name][0], None)
+
+        return self._request(("copy", name, new), deed, True)
 
     def delete(self, names):
         names = tuple(names)

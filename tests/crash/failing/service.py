@@ -27,7 +27,7 @@ BEFORE, AFTER = "BEFORE", "AFTER"
 class Service(Client):
     """A service in memory."""
 
-    url, lists, writes, swaps = "failing://", True, True, True
+    url, lists, writes, swaps, copies = "failing://", True, True, True, True
 
     def __init__(self):
         self.values = {}
@@ -80,6 +80,13 @@ class Service(Client):
             return self.values[name][1]
 
         return self._request("put", carry_out)
+
+    def copy(self, name, new):
+        def carry_out():
+            if name in self.values:
+                self.values[new] = self.values[name][0], next(self._tags)
+
+        return self._request("copy", carry_out)
 
     def delete(self, names):
         def carry_out():
@@ -151,6 +158,9 @@ def _verbs():
 
     add("group: attributes", make_group, of_group(lambda g: g.attrs.__setitem__("new", 2)))
     add("group: delete", make_group, of_group(lambda g: g.__delitem__("a")), twice=zcore.NodeNotFoundError)
+    # If the old one cannot be deleted, both are there.
+    add("group: move", make_group, of_group(lambda g: g.move("a", "m/n")), is_whole=False,
+        twice=(zcore.NodeNotFoundError, zcore.NodeExistsError))
     add("group: require", make_group, of_group(lambda g: g.require_group("n/m")), is_whole=False)
     add("group: consolidate", make_group, lambda store, kept: zcore.consolidate_metadata(store, path="g"))
     add("copy: from it", make_group, lambda store, kept: zcore.copy(

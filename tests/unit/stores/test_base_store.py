@@ -95,7 +95,8 @@ def test_no_store_overrides_what_follows_from_those():
     followed.difference_update(REQUIRED, OPTIONAL, ["close"])     # a store that holds a file closes it
     assert "exists" in followed and "list_prefix" in followed
     for kind in {*stores, MemoryStore, BlockStore} - {zcore.DirectoryStore}:
-        allowed = {MemoryStore: {"move"}, zcore.RemoteStore: {"get_buffer", "can_swap", "settled", "duplicate"}}.get(kind, set())
+        allowed = {MemoryStore: {"move"},
+                   zcore.RemoteStore: {"get_buffer", "can_swap", "settled", "duplicate"}}.get(kind, set())
         assert followed.intersection(vars(kind)) <= allowed, kind
     # What keeps the documents of another store back passes on where that is.
     for kind in (DocumentsLast, Staged):
