@@ -45,15 +45,27 @@ def stamped(raw: bytes, old: bytes | None = None, *, cuts: bool = False) -> byte
     return b"\n".join((raw, *_stamps(old or b"")[1 - MAX_KEPT:], new))
 
 
+def moved(raw: bytes) -> bytes:
+    """Return the document of a node that was moved: not even where the node has been before is it the same as then."""
+    return stamped(raw.rstrip(b" \t\n"), raw, cuts=True)
+
+
+def first(store: Store, raw: bytes) -> bytes:
+    """Return the first document of a node as it is stored: no older document has the same bytes."""
+    return stamped(raw) if store.swaps else raw
+
+
 def follows(raw: bytes, old: bytes) -> bool:
     """Return whether a document may be that of the same node as `old`, changed since: it has the last stamp of `old`.
 
     No change since has cut off elements, which may have been read before they were erased, and may be there again. A
-    document without stamps, by another program, tells nothing.
+    document without stamps, by another program or in a store without conditions, tells only whether its text is another
+    one.
     """
     known, found = _stamps(old), _stamps(raw)
-    return not known or known[-1] in found and b"\t" not in [
-        stamp[:1] for stamp in found[found.index(known[-1]) + 1:]]
+    if not known:
+        return raw == old
+    return known[-1] in found and b"\t" not in [stamp[:1] for stamp in found[found.index(known[-1]) + 1:]]
 
 
 def put_stamped(store: Store, key: str, value: bytes, identity: Identity | None,
@@ -99,7 +111,7 @@ def put_new(store: Store, key: str, raw: bytes) -> bytes | None:
 
     See `Store.set_if_not_exists`.
     """
+    value = first(store, raw)
     if not store.swaps:
         return raw if store.set_if_not_exists(key, raw) else None
-    value = stamped(raw)
     return None if put_stamped(store, key, value, None, lambda: store.set_if_not_exists(key, value)) is None else value

@@ -5,6 +5,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from zcore.engine.options import Options
+from zcore.engine.stamps import moved
 from zcore.errors import KeyConflictError, NodeExistsError, NodeNotFoundError, StoreError
 from zcore.formats import DOCUMENTS
 from zcore.hierarchy import consolidated, creation, deletion, lookup
@@ -77,7 +78,7 @@ def _move(store, source, destination, options):
 
 def _rename(store, source, destination):
     try:
-        store.move(prefix_of(source), prefix_of(destination), DOCUMENTS)
+        store.move(prefix_of(source), prefix_of(destination), DOCUMENTS, moved if store.swaps else None)
     except KeyConflictError as error:
         # Another call creates a node there.
         raise _not_free(store, destination) from error

@@ -581,12 +581,13 @@ class Store(ABC):
         self.erase(key)
         self.erase_prefix(key + "/")
 
-    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
+    def move(self, source: str, destination: str, last: Sequence[str] = (),
+             renewed: Callable[[bytes], bytes] | None = None) -> None:
         """Move the keys below the prefix `source` to the prefix `destination`, below which there is no key.
 
         If that takes several steps, keys appear at the destination before they vanish at the source. Keys whose last
-        part is in `last`, documents without which the other keys mean nothing, appear last and vanish first. After an
-        error before that, none stays at the destination.
+        part is in `last`, documents without which the other keys mean nothing, appear last and vanish first, and what
+        `renewed` returns for their values takes their place. After an error before that, none stays at the destination.
         """
         self._check_writable("move", source)
         check_prefix(destination, self.key_flavour)
@@ -598,7 +599,8 @@ class Store(ABC):
         try:
             for keys in upwards[::-1] if self.is_transaction else upwards:
                 begun.append([destination + key[len(source):] for key in keys])
-                self.duplicate(zip(keys, begun[-1], strict=True))
+                self.duplicate(zip(keys, begun[-1], strict=True),
+                               renewed if keys[0].rpartition("/")[2] in last else None)
         except BaseException:
             with contextlib.suppress(ZcoreError):     # the first error is the one to tell
                 for keys in reversed(begun):
@@ -607,12 +609,15 @@ class Store(ABC):
         for keys in reversed(upwards):
             self.erase_values(keys)
 
-    def duplicate(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Make the value of the first of each pair of keys that of the second, too; a missing one is passed over."""
+    def duplicate(self, keys: Iterable[tuple[str, str]], renewed: Callable[[bytes], bytes] | None = None) -> None:
+        """Make the value of the first of each pair of keys, or what `renewed` returns for it, that of the second, too.
+
+        A missing one is passed over.
+        """
         def copy(pair):
             # Another process may have erased it meanwhile, as a chunk that holds only the fill value.
             if (value := self.get(pair[0])) is not None:
-                self.set(pair[1], value)
+                self.set(pair[1], value if renewed is None else renewed(value))
 
         workers.each_next(copy, iter(keys), max(1, min(self.n_requests, _MAX_DUPLICATED)))
 

@@ -393,7 +393,8 @@ class DirectoryStore(Folders, FoundStore, PutStore):
         self._check_writable("erase", key)
         self._remove(key, cleanup.remove_file)
 
-    def move(self, source: str, destination: str, last: Sequence[str] = ()) -> None:
+    def move(self, source: str, destination: str, last: Sequence[str] = (),
+             renewed: Callable[[bytes], bytes] | None = None) -> None:
         self._check_writable("move", source)
         old, new = self._directory_of(source), self._directory_of(destination)
         self._check_confined(old, source)

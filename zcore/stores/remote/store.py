@@ -372,9 +372,9 @@ class RemoteStore(FoundStore):
                 raise
         return False
 
-    def duplicate(self, keys: Iterable[tuple[str, str]]) -> None:
-        if not self._client.copies:
-            super().duplicate(keys)
+    def duplicate(self, keys: Iterable[tuple[str, str]], renewed: Callable[[bytes], bytes] | None = None) -> None:
+        if renewed is not None or not self._client.copies:
+            super().duplicate(keys, renewed)
             return
 
         def copy(pair):

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from zcore.engine.options import Options
 from zcore.engine.requests import N_UNSEEN
-from zcore.engine.stamps import put_stamped, stamped
+from zcore.engine.stamps import first, put_stamped, stamped
 from zcore.engine.views import metadata_of
 from zcore.errors import LockError, MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zcore.formats import FORMAT_OF, format_of
@@ -199,8 +199,8 @@ class DocumentsLast(Store):
             self._put_root(value)
             self._root = None
         elif "/" in key or self._inner.is_transaction:
-            self._inner.set(self._prefix + key, value)
-        elif not self._inner.set_if_not_exists(self._prefix + key, value):
+            self._inner.set(self._prefix + key, first(self._inner, value))
+        elif not self._inner.set_if_not_exists(self._prefix + key, first(self._inner, value)):
             raise self._exists()
 
     def discard(self) -> None:
@@ -257,7 +257,8 @@ class Staged(DocumentsLast):
                 consolidated.drop_copies(self._inner, (prefix_of(self._path) + key).rpartition("/")[0])
             if with_copies:
                 old = _documents_at(self._inner, self._path)
-            said = {"path": self._path, "old": _texts(old), "documents": _texts(self.documents())}
+            new = {key: first(self._inner, raw) for key, raw in self.documents().items()}
+            said = {"path": self._path, "old": _texts(old), "documents": _texts(new)}
             self._inner.set(self._staging + _JOURNAL, json.dumps(said).encode())
             _move_to_place(self._inner, self._staging, said)
 
