@@ -327,21 +327,24 @@ class _Creation:
         """Write elements and document where locks exclude only this process; return the view of the document.
 
         A document that cannot be opened holds the place meanwhile, see `zcore.hierarchy.unfinished`. If the service has
-        no compare-and-swap, or the caller wants no locks, the real document holds it.
+        no compare-and-swap, or the caller wants no locks, looks at it must do.
         """
         store, placeholder, identity = self.store, stamped(unfinished(self.document)), None
         if self.options.lock:
             with contextlib.suppress(LockError):
                 if (identity := put_stamped(store, self.key, placeholder, None)) is None:
                     raise self.created_meanwhile()
-        if identity is None:
-            view = self.put()
-            self.opened(unseen(view)).write(box, data)
-            return view
-        view = self.view._replace(raw=placeholder, identity=identity, trusted=True)
+        if identity is None and not store.set_if_not_exists(self.key, placeholder):
+            raise self.created_meanwhile()
+        view = self.view._replace(raw=placeholder, identity=identity, trusted=identity is not None)
         made = self.view._replace(raw=stamped(self.document, placeholder))
-        plan = self.opened(view).write_once(view, box, data)
-        if plan.stale or put_stamped(store, self.key, made.raw, identity) is None:
+        binding = self.opened(view)
+        is_whole = not binding.write_once(view, box, data).stale
+        if identity is not None:
+            is_whole = is_whole and put_stamped(store, self.key, made.raw, identity) is not None
+        elif is_whole := is_whole and binding.is_current(view):
+            store.set(self.key, made.raw)
+        if not is_whole:
             raise StoreError(f"another process has replaced the array at {store.describe(self.path)} while its "
                              "elements were written", key=self.key)
         return made

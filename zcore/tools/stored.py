@@ -102,6 +102,31 @@ def until_unmoved(store: Store, path: str, work: Callable[[], object]) -> None:
     above.check()
 
 
+def has_changed_since(directory: str, moment: int) -> bool:
+    """Return whether anything in a directory, at any depth and behind links, was written, made or removed since.
+
+    Or may have been: something cannot be looked at. The moment is a time of the file system, in ns.
+    """
+    pending, seen = [directory], set()
+    try:
+        while pending:
+            status = os.stat(above := pending.pop())
+            if status.st_ctime_ns >= moment:
+                return True
+            if (place := (status.st_dev, status.st_ino)) in seen:
+                continue
+            seen.add(place)
+            with os.scandir(above) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        pending.append(entry.path)
+                    elif entry.stat().st_ctime_ns >= moment:
+                        return True
+    except OSError:
+        return True
+    return False
+
+
 class AsManyExist(Exception):
     """There are so many objects that looking for them one by one costs no more than a listing."""
 

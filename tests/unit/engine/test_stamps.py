@@ -54,6 +54,18 @@ def test_elements_that_were_cut_off_may_not_be_read_by_the_document_before():
     assert not follows(cut, old) and not follows(later, kept)
 
 
+def test_a_document_without_stamps_is_followed_by_itself_alone():
+    assert follows(DOCUMENT, DOCUMENT)
+    assert not follows(stamped(DOCUMENT), DOCUMENT) and not follows(DOCUMENT, stamped(DOCUMENT))
+
+
+def test_a_moved_document_follows_none():
+    old = stamped(DOCUMENT)
+    moved = stamps.moved(old)
+    assert moved.startswith(old) and moved.rstrip() == DOCUMENT
+    assert not follows(moved, old) and follows(stamped(DOCUMENT, moved), moved)
+
+
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_lost_answer(store, is_done):
     losing(store, is_done=is_done)

@@ -425,9 +425,9 @@ class Meeting(zcore.DirectoryStore):
         self._meet("set_if_not_exists", key)
         return super().set_if_not_exists(key, value)
 
-    def move(self, source, destination, last=()):
+    def move(self, source, destination, last=(), renewed=None):
         self._meet("move", source)
-        super().move(source, destination, last)
+        super().move(source, destination, last, renewed)
 
 
 DOCUMENT = {3: ("zarr.json", "zarr.json"), 2: (".zgroup", ".zarray")}

@@ -45,7 +45,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
     Objects that stay the same are passed on as they are stored, without a decode: a ``__zmeta__`` array becomes one of
     Zarr v2 or v3 by copying its objects under other names. Else elements are read and written in parallel, each object
     once as far as `memory` allows. The destination is not there before it is complete. If it is a directory, a copy
-    that was interrupted goes on when it is called again with the same arguments.
+    that was interrupted goes on when it is called again with the same arguments, unless the files of the source were
+    written to since.
 
     Parameters
     ----------
@@ -156,6 +157,8 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                 losses.leave_out(what, name)
         with place.sink(job, root_format, isinstance(opened.nodes[0][1], SourceArray), zarr_format, losses,
                         threads) as (sink, work):
+            if work.is_begun and opened.has_changed_since(work.began):
+                work.begin_anew()
             if refused := [wish for wish, value in wanted._asdict().items() if wish not in sink.takes and value]:
                 raise ValueError(f"{place}: a file of this kind has no choice of {', '.join(refused)}")
             arrays = [node for _, node in opened.nodes if isinstance(node, SourceArray)]

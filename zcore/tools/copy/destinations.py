@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from zcore.typing import Format
 
 _MAX_NAME = 200     # bytes; file systems take 255
-_REQUEST = "request"
+_REQUEST, _BEGAN = "request", "began"
 
 
 class Work:
@@ -74,12 +74,18 @@ class Work:
     ----------
     is_begun : bool
         Something may be done: objects that are there are whole.
+    began : int
+        When it was begun, in ns, by the file system's clock.
     between : str or None
         The folder, if the copy has one of its own.
     """
 
     is_begun: bool = False
+    began: int = 0
     between: str | None = None
+
+    def begin_anew(self) -> None:
+        """Remove what is done."""
 
     def drop_between(self) -> None:
         """Remove the intermediate array."""
@@ -117,11 +123,13 @@ class Building(staged.StagedDirectory, Work):
 
         .__zc_tmp.copy.<name>/
             request          what is copied and how, a line of JSON
+            began            empty; its time is that of the beginning
             node.<n>/        the copy
             between.<n>/     an array between two passes
 
     If the process is killed, all of this stays. The next one that copies the same source in the same way to the same
-    place goes on with it: an object appears whole, so one that is there is done. Any other one begins anew.
+    place goes on with it: an object appears whole, so one that is there is done. Any other one begins anew, and so does
+    this one if the source was written to since.
 
     Parameters
     ----------
@@ -162,13 +170,23 @@ class Building(staged.StagedDirectory, Work):
         self.between: str | None = self.name_of("between")
         self._notes = DirectoryStore(self.container, fsync=False)
         if os.path.isdir(self.node) and self._notes.get(_REQUEST) == self._request:
-            self.is_begun = True
+            self.is_begun, self.began = True, self._time_of_begin()
             for directory in (self.node, self.between):
                 cleanup.remove_temporary(directory, math.inf, cleanup.remove_directory)     # of the killed process
             return
+        self.begin_anew()
+
+    def _time_of_begin(self):
+        with contextlib.suppress(OSError):
+            return os.stat(os.path.join(self.container, _BEGAN)).st_mtime_ns
+        return 0
+
+    def begin_anew(self) -> None:
+        self.is_begun = False
         # The request first: if this process is killed, the one that has made it may go on.
         for name in sorted(os.listdir(self.container), key=lambda name: name != _REQUEST):
             cleanup.remove(os.path.join(self.container, name))
+        self._notes.set(_BEGAN, b"")
         self._notes.set(_REQUEST, self._request)
 
     def commit(self, replace: bool) -> None:

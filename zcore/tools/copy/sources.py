@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from zcore.descriptors import identity_of
 from zcore.engine.freshness import Freshness
 from zcore.engine.node_binding import GroupBinding
 from zcore.engine.options import Options
@@ -22,9 +24,10 @@ from zcore.model.metadata import NAMES_ATTRIBUTE
 from zcore.nodes.array import Array
 from zcore.nodes.group import Group
 from zcore.stores import openers
-from zcore.stores.base import together
+from zcore.stores.base import directory_at, together
+from zcore.stores.keys import prefix_of
 from zcore.tools.copy.translate import inner_chain
-from zcore.tools.stored import MAX_LOOKS, Stored, until_unmoved
+from zcore.tools.stored import MAX_LOOKS, Stored, has_changed_since, until_unmoved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -173,7 +176,7 @@ class Source:
     nodes : list of (str, SourceGroup or SourceArray)
         By their paths relative to the node, whose own is empty; groups before their members.
     identity : str
-        Text that is the same only for the same documents at the same path.
+        Text that is the same only for the same documents, or the same file, at the same path.
     lost : list of (str, str)
         Parts of nodes that cannot be copied to any destination, and the names of the nodes.
     left_out : list of (str, str)
@@ -193,6 +196,10 @@ class Source:
     leaves_out: bool = False
     address: str | None = None
     n_requests: int = 0
+
+    def has_changed_since(self, moment: int) -> bool:
+        """Return whether elements may have changed since a moment, in ns, although the identity is the same."""
+        return False
 
     def __enter__(self) -> Self:
         return self
@@ -320,7 +327,8 @@ class StoreSource(Source):
         self.nodes: list[tuple[str, SourceGroup | SourceArray]] = [
             (one.path[len(binding.prefix):], node) for one, (node, _) in zip(bindings, found, strict=True)]
         self.identity: str = hashlib.sha256(b"".join(
-            [f"{type(self.store).__name__} {self.address}".encode(), *[digest for _, digest in found]])).hexdigest()
+            [f"{type(self.store).__name__} {self.address} {_file_of(self.store)}".encode(),
+             *[digest for _, digest in found]])).hexdigest()
 
     def _is_foreign(self, key):
         name = key.rstrip("/").rpartition("/")[2]
@@ -334,6 +342,10 @@ class StoreSource(Source):
         for binding in self._groups:
             binding.look()
 
+    def has_changed_since(self, moment: int) -> bool:
+        directory = directory_at(self.store, prefix_of(self.path))
+        return directory is not None and has_changed_since(directory, moment)
+
     def _node(self, selection, binding):
         """Return a node, and a digest of its path and documents. `selection` is None in a group."""
         for _ in range(MAX_LOOKS):
@@ -341,11 +353,19 @@ class StoreSource(Source):
             attributes = read_attributes(binding, view)
             if binding.format.has_inline_attributes or binding.reload().raw == view.raw:
                 break     # both are of one moment
-        digest = hashlib.sha256(repr((binding.path, binding.view.raw, attributes)).encode()).digest()
+        # Another array may have an equal document.
+        identity = None if directory_at(self.store) is None else binding.view.identity
+        digest = hashlib.sha256(repr((binding.path, binding.view.raw, attributes, identity)).encode()).digest()
         if isinstance(binding, GroupBinding):
             return SourceGroup(attributes, None if self.store.decodes else binding.format.name,
                                consolidated.usable_copy(binding) is not None), digest
         return StoredArray(binding, attributes, selection), digest
+
+
+def _file_of(store):
+    """Return the identity of the file that has all of a store, or None."""
+    path = getattr(store, "path", None)
+    return identity_of(os.stat(path)) if isinstance(path, str) and os.path.isfile(path) else None
 
 
 def address_of(store: Store, path: str) -> str:

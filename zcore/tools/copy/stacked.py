@@ -148,6 +148,9 @@ class StackedSource(Source):
         self._open[i] = opened
         return opened
 
+    def has_changed_since(self, moment: int) -> bool:
+        return any(self._source(i).has_changed_since(moment) for i in range(len(self._sources)))
+
     def node(self, i: int, name: str) -> SourceArray:
         """Return an array of a source."""
         return next(node for key, node in self._source(i).nodes if key == name)

@@ -748,6 +748,60 @@ def test_a_request_that_was_not_written_to_its_end_counts_for_nothing(tmp_path):
     assert not build({"x": 1}).is_begun and not build({"x": 2}).is_begun
 
 
+def _other_elements(place):
+    zcore.open_array(place, mode="r+")[0] = 5
+
+
+def _fill_values(place):
+    zcore.open_array(place, mode="r+")[:] = 0
+
+
+def _equal_document(place):
+    zcore.copy(zcore.full_like(zcore.open_array(place), 7), place, overwrite=True)
+
+
+def _older_files(place):
+    """An older array comes back: all its times but those of the change of inodes are old."""
+    aside = f"{place}.old"
+    zcore.copy(place, aside)
+    _other_elements(aside)
+    for path in (aside, *[os.path.join(above, name) for above, _, names in os.walk(aside) for name in names]):
+        os.utime(path, (1, 1))
+    os.rename(place, f"{place}.aside")
+    os.rename(aside, place)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"chunks": 8, "memory": 300}, {"chunks": 3, "dtype": "f8", "memory": 300}])
+@pytest.mark.parametrize("change", [None, _other_elements, _fill_values, _equal_document, _older_files])
+def test_a_copy_goes_on_only_if_the_source_is_still_the_same(tmp_path, monkeypatch, change, wanted):
+    place = str(tmp_path / "x")
+    zcore.create_array(place, data=np.arange(1, 41), chunks=5)
+    time.sleep(0.02)     # as coarse as times of a file system are
+    n_done = 0
+
+    def until_full(write):
+        def limited(self, where, values):
+            nonlocal n_done
+            n_done += type(where) is tuple or "c/" in where
+            if n_done == 4:
+                raise zcore.StoreError("the disk is full", key=place, errno=errno.ENOSPC)
+            write(self, where, values)
+
+        return limited
+
+    with monkeypatch.context() as patch:
+        for owner, name in ((zcore.DirectoryStore, "set"), (transfer.StoredTarget, "write")):
+            patch.setattr(owner, name, until_full(getattr(owner, name)))
+        with pytest.raises(zcore.StoreError, match="full"):
+            zcore.copy(place, tmp_path / "copy", threads=1, **wanted)
+    if change is not None:
+        change(place)
+    begun, begin_anew = [], Building.begin_anew
+    monkeypatch.setattr(Building, "begin_anew", lambda self: (begun.append(self), begin_anew(self)))
+    new = zcore.copy(place, tmp_path / "copy", threads=1, **wanted)
+    assert np.array_equal(new[...], zcore.open_array(place)[...]) and len(begun) == (change is not None)
+
+
 @pytest.mark.parametrize("wanted", [{}, {"chunks": (23, 1), "memory": 900}, {"dtype": "f8"}])
 def test_progress(wanted, original, tmp_path):
     told = []
