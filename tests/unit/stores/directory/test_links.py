@@ -1,11 +1,13 @@
 """Symbolic links in a directory store: followed for reading, never for removing, and refused outside on request."""
 import errno
+import itertools
 import os
 
 import pytest
 
 from zcore.errors import StoreError
 from zcore.stores import OBJECTS
+from zcore.stores.directory.reading import lies_in
 from zcore.stores.directory.store import DirectoryStore
 
 
@@ -62,6 +64,23 @@ def test_a_confined_store_refuses_links_that_leave_the_base(store, outside):
     assert list(confined.list()) == ["a/k", "b/k", "d", "file", "l"]
     assert confined.list_dir("") == (["l"], ["a/", "b/"], ["d", "file"])
     assert confined.get("b/k") == confined.get("l") == b"inside"
+
+
+def test_what_lies_in_a_directory_is_what_all_links_resolved_lie_in(tmp_path, store, outside):
+    for name, target in (("out", outside), ("in", "a"), ("up", ".."), ("round", "../base"), ("nowhere", "no/where"),
+                         ("self", "self"), ("a/out", outside / "file"), ("a/in", "k")):
+        link(store, name, target)
+    os.symlink(store.path, tmp_path / "way")
+    names = ["", ".", "..", "a", "k", "d", "out", "in", "up", "round", "nowhere", "self", "base", "none", "x" * 300]
+    found = set()
+    for base in (store.path, str(tmp_path / "way"), str(tmp_path), "/", store.path + "x"):
+        real = os.path.realpath(base)
+        for place, first, second in itertools.product({store.path, base}, names, names):
+            path = f"{place}/{first}/{second}"
+            lies = f"{os.path.realpath(path)}/".startswith(f"{real}/".replace("//", "/"))
+            assert lies_in(path, base) == lies, (path, base)
+            found.add(lies)
+    assert found == {True, False}
 
 
 def test_a_confined_store_may_lie_behind_a_link_itself(tmp_path, store):
