@@ -221,8 +221,12 @@ def test_an_object_that_is_too_long_is_found_out(opened):
     ZarrPythonStore(store).set("n/c/0", bytes(100_000))
     with pytest.raises((zcore.ChunkError, zcore.StoreError), match="c/0"):
         opened(store, "n")[...]
-    ZarrPythonStore(store).set("n/zarr.json", b" " * (1 << 27))
-    with pytest.raises(zcore.MetadataError):
+
+
+def test_a_document_that_is_too_long_is_found_out():
+    store = strict(None)
+    ZarrPythonStore(store).set("n/zarr.json", b" " * ((1 << 27) + 1))
+    with pytest.raises(zcore.MetadataError, match="at most 134217728 bytes"):
         zcore.open_array(store, path="n")
 
 

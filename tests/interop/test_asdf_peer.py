@@ -199,7 +199,7 @@ def test_blosc_of_its_extensions(path):
     import struct
 
     blosc = pytest.importorskip("blosc")
-    array = np.random.default_rng(0).integers(0, 100, 3_000_000).astype("<i4")
+    array = np.random.default_rng(0).integers(0, 100, 1_500_000).astype("<i4")
 
     class Compressor(asdf.extension.Compressor):
         label = b"blsc"

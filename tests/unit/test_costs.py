@@ -17,7 +17,7 @@ pytest.importorskip("blosc")
 
 from benchmarks.comparisons import growth
 
-SMALL, MANY = 70, 210     # more than the 64 documents that zcore remembers
+SMALL, MANY = 70, 140     # more than the 64 documents that zcore remembers
 # What is linear may cost so many times as much for each object of many: documents of less than 64 KiB are remembered.
 MARGIN = 1.3
 FILES = {"open", "os.listdir", "os.scandir", "os.remove", "os.rename", "os.mkdir", "os.rmdir"}

@@ -233,7 +233,8 @@ def all_lead_bytes():
     ends = (0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff)
     for first in range(0x80, 0x100):
         yield bytes([first])
-        for second in ends:
+        # Between 0x80 and 0xc0 none begins a character: the ends of that range have continuations, too.
+        for second in ends if first in (0x80, 0xbf) or first >= 0xc0 else ():
             yield bytes([first, second])
             for third in (0x7f, 0x80, 0xbf, 0xc0):
                 yield bytes([first, second, third])

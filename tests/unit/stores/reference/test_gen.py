@@ -268,16 +268,16 @@ def test_empty_product_beside_a_huge_one():
 
 def test_a_million_references_are_made_one_by_one():
     """RF-GEN-10: no more than some are in memory."""
-    item = {"key": "x/{{i}}.{{j}}", "url": "http://{{u}}_{{i // 10}}", "offset": "{{ (i * 1000 + j) * 4096 }}",
-            "length": "4096", "dimensions": {"i": {"stop": 1000}, "j": {"stop": 1000}}}
+    item = {"key": "x/{{i}}.{{j}}", "url": "http://{{u}}_{{i // 10}}", "offset": "{{ (i * 100 + j) * 4096 }}",
+            "length": "4096", "dimensions": {"i": {"stop": 10000}, "j": {"stop": 100}}}
     generation = Generation([item], Templates(SEED_TEMPLATES))
     assert generation.count == 10**6
     found = generation.references()
     tracemalloc.start()
     try:
-        for i, j in itertools.product(range(20), range(1000)):
-            assert next(found) == (f"x/{i}.{j}", f"http://server.domain/path_{i // 10}", (i * 1000 + j) * 4096, 4096)
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        for i, j in itertools.product(range(40), range(100)):
+            assert next(found) == (f"x/{i}.{j}", f"http://server.domain/path_{i // 10}", (i * 100 + j) * 4096, 4096)
+        assert tracemalloc.get_traced_memory()[1] < 256 << 10
     finally:
         tracemalloc.stop()
 

@@ -260,8 +260,10 @@ def test_virtual_datasets_that_are_made_of_each_other_in_several_files(tmp_path)
     """Also by another name of the same file, and by too many in a row."""
     (tmp_path / "c.h5").symlink_to("a.h5")
     for at, name, source, other in (("a.h5", "v", "b.h5", "v"), ("b.h5", "v", "a.h5", "v"), ("a.h5", "w", "c.h5", "w"),
-                                    ("a.h5", "x0", "b.h5", "good"),
-                                    *[("a.h5", f"x{i}", ".", f"x{i - 1}") for i in range(1, 70)]):
+                                    ("b.h5", "x0", ".", "good"),
+                                    *[("b.h5", f"x{i}", ".", f"x{i - 1}") for i in range(1, 60)],
+                                    ("a.h5", "x60", "b.h5", "x59"),
+                                    *[("a.h5", f"x{i}", ".", f"x{i - 1}") for i in range(61, 70)]):
         with h5py.File(tmp_path / at, "a") as file:
             layout = h5py.VirtualLayout((3,), "i8")
             layout[:] = h5py.VirtualSource(source, other, (3,))
@@ -270,7 +272,7 @@ def test_virtual_datasets_that_are_made_of_each_other_in_several_files(tmp_path)
         file["good"] = np.arange(3)
     with pytest.warns(IncompleteCopyWarning, match="virtual datasets made of themselves: v, w, x63, x64"):
         new = zcore.copy(tmp_path / "a.h5", zcore.MemoryStore())
-    assert len(new) == 63 and new["x62"][...].tolist() == [0, 1, 2]
+    assert list(new) == ["x60", "x61", "x62"] and new["x62"][...].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("label", ["DIMENSION_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_Netcdf4Dimid",
