@@ -69,14 +69,14 @@ def delete(store: Store, path: str, options: Options) -> bool:
     with (hold_tree(store, path, options), Place(store, path, "", options, makes=False) as place,
           consolidated.dropped(store, path, itself=True)):
         # Another call may have deleted it before the place was held.
-        is_ours = place is not None and delete_held(store, path, options)
+        is_ours = place is not None and delete_held(store, path, options, place)
     store.folders.prune(prefix_of(path))     # the lock had kept it
     return is_ours
 
 
-def delete_held(store: Store, path: str, options: Options) -> bool:
-    """Do as `delete`, for a caller who holds the place and the tree, and drops the copies above."""
-    return unlink(store, path) or (bool(lookup.documents_at(store, path)) and _erase(store, path, options))
+def delete_held(store: Store, path: str, options: Options, place: Place | None = None) -> bool:
+    """Do as `delete`, for a caller who holds the `place` and the tree, and drops the copies above."""
+    return unlink(store, path) or (bool(lookup.documents_at(store, path)) and _erase(store, path, options, place))
 
 
 def no_node(store: Store, path: str) -> str:
@@ -131,16 +131,17 @@ def unlink(store: Store, path: str) -> bool:
 
 
 def make_way(store: Store, path: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
-             options: Options) -> None:
+             options: Options, place: Place) -> None:
     """Delete everything that a new node at `path` replaces: the node, all nodes below it, and remains of lost nodes.
 
-    The caller holds the place, and drops the copies above. See `check_no_nodes_below` for a path without a node.
+    The caller holds the `place`, and drops the copies above. If it `is_here` no more in the end, something may be left.
+    See `check_no_nodes_below` for a path without a node.
     """
     prefix = prefix_of(path)
     _check_new(store, prefix, format, metadata)
     if _is_node(store, path):
-        _erase(store, path, options, is_replaced=True)
-    clear_left_over(store, prefix, format, metadata)
+        _erase(store, path, options, place, is_replaced=True)
+    clear_left_over(store, prefix, format, metadata, place)
     if isinstance(metadata, ArrayMetadata):
         # An empty directory may have the name of a future chunk.
         store.folders.prune(prefix + metadata.chunk_keys.folder(metadata.ndim), below=True)
@@ -155,12 +156,13 @@ def check_way(store: Store, path: str, format: Format, metadata: ArrayMetadata |
             _erasable(store, path, is_replaced=True)
 
 
-def clear_left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata) -> None:
+def clear_left_over(store: Store, prefix: str, format: Format, metadata: ArrayMetadata | GroupMetadata,
+                    place: Place | None = None) -> None:
     """Erase the remains of lost nodes that a new node of this format and metadata would treat as its own."""
     names = [*_names_of_chunks(store, prefix, metadata),
              *[key for key in in_the_way(store, prefix, metadata) if _is_chunk_of_any(key[len(prefix):])]]
     if names or any(left_over(store, prefix, format, metadata)):
-        _clear(store, prefix, format, metadata, names)
+        _clear(store, prefix, format, metadata, names, place)
 
 
 def in_the_way(store: Store, prefix: str, metadata: ArrayMetadata | GroupMetadata) -> Iterator[str]:
@@ -216,10 +218,10 @@ def _check_erasable(store, prefix, format, metadata):
                              "was changed", key=key, errno=errno.ESPIPE)
 
 
-def _erase(store, path, options, *, is_replaced=False):
+def _erase(store, path, options, place, *, is_replaced=False):
     """Delete the node at `path` and all nodes below it; return whether this call has deleted any.
 
-    The caller holds the place at `path`, and drops the copies above. `is_replaced`: a new node comes there.
+    The caller holds the `place` at `path`, and drops the copies above. `is_replaced`: a new node comes there.
     """
     is_ours, are_groups, is_first = False, True, True
     # A member may be created until the document of its group is erased. Later, `create` makes the group again.
@@ -227,9 +229,9 @@ def _erase(store, path, options, *, is_replaced=False):
         # Fails before the first node is deleted.
         found = _erasable(store, path, is_replaced=is_replaced, waits=None if is_first else options)
         # For a while the groups have fewer members than their copies.
-        run_together(partial(consolidated.drop_copies, store), [place for place, is_group in found if is_group],
+        run_together(partial(consolidated.drop_copies, store), [one for one, is_group in found if is_group],
                      store.n_requests)
-        is_any_ours = _erase_all(store, path, [place for place, _ in found], options, is_replaced, is_first)
+        is_any_ours = _erase_all(store, path, [one for one, _ in found], options, place, is_replaced, is_first)
         is_ours |= is_any_ours
         are_groups, is_first = is_any_ours and any([is_group for _, is_group in found]), False
     return is_ours
@@ -249,7 +251,7 @@ def _erasable(store, path, **how):
     return together(store, checked, list(nodes_at(store, path, **how)))
 
 
-def _erase_all(store, path, pending, options, is_replaced, is_first):
+def _erase_all(store, path, pending, options, held, is_replaced, is_first):
     """Delete the nodes at some places, the last ones first; return whether this call has deleted any. See `_erase`.
 
     Unless it `is_first`, the node at `path` is gone, and another one may have been created there.
@@ -266,14 +268,14 @@ def _erase_all(store, path, pending, options, is_replaced, is_first):
         failed = lookup.pass_over_damage if is_replaced and place == path else None
         documents, below = lookup.documents_at(store, place, failed), []
         if documents:
-            with (contextlib.nullcontext() if place == path
-                  else Place(store, place, documents[0].document, options, makes=False)):
+            with (contextlib.nullcontext(held) if place == path
+                  else Place(store, place, documents[0].document, options, makes=False)) as holder:
                 if not (is_first or is_replaced) and lookup.documents_at(store, path):
                     raise _ReplacedError
                 if place != path:
                     # Another call may have replaced the node before the place was held.
                     documents = lookup.documents_at(store, place, failed)
-                erased = [_erase_node(node, options) for node in documents]
+                erased = [_erase_node(node, options, holder) for node in documents]
                 if any([was_there for was_there, _ in erased]):
                     ours.append(place)
                 if any([is_array for _, is_array in erased]):
@@ -355,7 +357,7 @@ def _among(store, place, keys, path):
     return lookup.documents_among(store, place, [key[len(prefix_of(place)):] for key in keys], path)
 
 
-def _erase_node(node, options):
+def _erase_node(node, options, place):
     """Erase a node while no object of it is being written; return (whether this call did that, whether it is an array).
 
     The node no longer exists as soon as the document is erased, and no kill brings it back.
@@ -378,7 +380,7 @@ def _erase_node(node, options):
     except NodeNotFoundError:
         # It is gone, or a network file system has lost it. A document must not survive its chunks.
         was_there, names = erase()
-    _clear(store, prefix, node.format, metadata, names)
+    _clear(store, prefix, node.format, metadata, names, place)
     return was_there, isinstance(metadata, ArrayMetadata)
 
 
@@ -399,8 +401,13 @@ def _names_of_chunks(store, prefix, metadata):
             yield key
 
 
-def _clear(store, prefix, format, metadata, names):
-    """Erase everything that a node has beside its document: attributes, a copy of metadata, chunks of these names."""
+def _clear(store, prefix, format, metadata, names, place):
+    """Erase everything that a node has beside its document: attributes, a copy of metadata, chunks of these names.
+
+    If a move or replacement of a group above has taken the held `place` along, another node may be here, and all stays.
+    """
+    if place is not None and not place.is_here():
+        return
     for document in documents_beside(format):
         if not consolidated.is_of_set(store, prefix, document):
             store.erase(prefix + document)

@@ -924,3 +924,24 @@ def test_a_group_that_is_moved_while_it_is_created_keeps_what_others_create_in_i
 
         run_threads(len(works), run)
         assert 0 not in done or any([key.endswith("/a/zarr.json") for key in store.list()])
+
+
+def test_an_array_that_comes_by_a_move_of_its_group_keeps_its_elements(tmp_path, step_by_step, monkeypatch):
+    """Its path is that of an array whose document was erased. The chunks there were taken for those of that one."""
+    root = zcore.create_group(tmp_path)
+    for name in ("g/a", "other/a"):
+        root.create_array(name, data=np.full(4, 7), chunks=1)
+    clear, calls = deletion._clear, []
+
+    def later(*args):
+        if not calls:
+            root.move("g", "moved")
+            root.move("other", "g")
+        clear(*args)
+        if not calls:
+            calls.append(zcore.open(tmp_path, path="g/a")[...].tolist())
+
+    monkeypatch.setattr(deletion, "_clear", later)
+    root.create_array("g/a", data=np.full(4, 8), chunks=2, overwrite=True)
+    assert calls == [4 * [7]]
+    assert [(name, *a[...]) for name, a in root.walk() if name.endswith("/a")] == [("g/a", 8, 8, 8, 8)]
