@@ -12,6 +12,7 @@ import json
 import re
 from contextvars import ContextVar, copy_context
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ MAX_NBYTES = 2**27  # of a document: consolidated metadata of 100,000 arrays, as
 _PLAIN = frozenset((str, int, float, bool, type(None)))  # without parts
 MAX_DEPTH = 64  # nested lists and objects; zarr-python's limit
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+_STEPS = bytes.maketrans(b"[{]}", b"\1\1\xff\xff")    # signed bytes: an opening one is 1, a closing one -1
 _LARGE_NBYTES = 1 << 10    # of a list or an object that is not walked twice
 _TOO_DEEP = f"more than {MAX_DEPTH} nested lists and objects"
 
@@ -39,12 +41,8 @@ def _nesting(raw):
     """Return the deepest nesting of brackets outside strings, and how many are open at the end."""
     depth = deepest = 0
     for window in outside_strings(raw):
-        for byte in window.translate(None, _NOT_BRACKETS):
-            if byte in b"[{":
-                depth += 1
-                deepest = max(depth, deepest)
-            else:
-                depth -= 1
+        depths = list(accumulate(memoryview(window.translate(_STEPS, _NOT_BRACKETS)).cast("b"), initial=depth))
+        depth, deepest = depths[-1], max(deepest, max(depths))
     return deepest, depth
 
 
