@@ -216,6 +216,7 @@ ready("end")
 """
 
 
+@pytest.mark.thinned(2, "lock_kind", "zarr_format")
 @pytest.mark.parametrize("zarr_format", WITH_GROUPS)
 @pytest.mark.parametrize("n_rounds", [N_ROUNDS, pytest.param(1500, marks=pytest.mark.slow)])
 def test_processes(place, crew, zarr_format, n_rounds):

@@ -50,6 +50,7 @@ print(json.dumps(hits))
 """
 
 
+@pytest.mark.thinned(2, "lock_kind", "zarr_format")
 @pytest.mark.parametrize("n_rounds", [8, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_a_kill_of_what_creates_an_array_with_its_elements(crew, place, zarr_format, n_rounds):
@@ -102,6 +103,7 @@ print(json.dumps(hits))
 """
 
 
+@pytest.mark.thinned(2, "lock_kind", "zarr_format")
 @pytest.mark.parametrize("n_rounds", [8, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_a_kill_of_what_creates_arrays_without_elements(crew, place, zarr_format, n_rounds):

@@ -62,6 +62,7 @@ def is_active(process):
     return lambda: n_switches() > start_switches + 50 or n_ticks() > start_ticks + 10
 
 
+@pytest.mark.thinned(2, "environment", "n_threads")
 @BOTH_WAYS
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_during_a_read(place, crew, environment, n_threads):
@@ -82,6 +83,7 @@ print(json.dumps([found, array[4:10].tolist(), len([t for t in threading.enumera
     assert crew.results([process]) == [[True, [-1, 3, 3, 3, 3, -1], n_threads - 1]]
 
 
+@pytest.mark.thinned(2, "environment", "n_threads")
 @BOTH_WAYS
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_during_a_write(place, crew, environment, n_threads):
