@@ -17,6 +17,7 @@ from tests.unit.stores.conformance import run_threads
 from zcore.engine.options import Options
 from zcore.formats import NODE_DOCUMENTS
 from zcore.hierarchy import creation_lock, deletion, exchange
+from zcore.stores.directory import cleanup
 from zcore.stores.directory.staged import StagedDirectory
 
 WITH_GROUPS = [3, 2]
@@ -945,3 +946,32 @@ def test_an_array_that_comes_by_a_move_of_its_group_keeps_its_elements(tmp_path,
     root.create_array("g/a", data=np.full(4, 8), chunks=2, overwrite=True)
     assert calls == [4 * [7]]
     assert [(name, *a[...]) for name, a in root.walk() if name.endswith("/a")] == [("g/a", 8, 8, 8, 8)]
+
+
+@pytest.mark.parametrize("change", ["move", "delete"])
+def test_nothing_hidden_stays_of_a_change_whose_group_is_moved_or_deleted_while_it_ends(tmp_path, monkeypatch, change):
+    root = zcore.create_group(tmp_path)
+    root.create_group("g")
+    remove, entries, calls = cleanup.remove_directory, cleanup._entries, []
+
+    def later(directory):
+        if not calls:
+            calls.append(directory)
+            root.move("g", "moved")
+        remove(directory)
+
+    def earlier(directory):
+        """Return what was there before the other change has begun."""
+        return [entry for entry in entries(directory) if entry.name != os.path.basename(work.container)]
+
+    if change == "delete":
+        monkeypatch.setattr(cleanup, "_entries", earlier)
+    with StagedDirectory(str(tmp_path / "g/a")) as work:
+        os.mkdir(work.node)
+        if change == "delete":
+            del root["g"]
+            assert len(os.listdir(tmp_path)) == 2
+            monkeypatch.undo()
+        else:
+            monkeypatch.setattr(cleanup, "remove_directory", later)
+    assert [name for _, directories, _ in os.walk(tmp_path) for name in directories] == ["moved"] * len(calls)

@@ -203,10 +203,21 @@ class StagedDirectory(Held):
         with faults(f"remove the temporary files of the {state} change in", self.container):
             if is_here:
                 cleanup.remove_directory(self.container)
-            else:
-                with contextlib.suppress(OSError):
-                    cleanup.remove_directory(os.readlink(f"/proc/self/fd/{self._lock.fd}"))
+            with contextlib.suppress(OSError):
+                self._remove_moved()
+            if not is_here:
                 recover(self.container, removes=True)
+
+    def _remove_moved(self):
+        """Remove the container wherever a move of a group above has taken it, or takes it meanwhile."""
+        for _ in range(_MAX_TRIES):
+            if os.fstat(self._lock.fd).st_nlink == 0:
+                return
+            found = os.readlink(f"/proc/self/fd/{self._lock.fd}")
+            cleanup.remove_directory(found)
+            outer, is_inside, _ = os.path.dirname(found).rpartition(f"/{cleanup.FOLDER}")
+            if is_inside:     # the group was deleted, and this container has kept its directory
+                cleanup.prune(os.path.dirname(found), outer)
 
     def name_place(self, exception: BaseException | None) -> None:
         """Have an error of the work name the place, which its caller knows."""
