@@ -35,6 +35,7 @@ _MAX_KEPT = 10_000      # files of others that get second names
 # Errors of `os.link` on file systems without second names, or for files of others.
 _NO_LINKS = frozenset((errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV,
                        errno.EACCES))
+_GONE = FileNotFoundError, NotADirectoryError
 
 
 class NoExchangeError(StoreError):
@@ -198,11 +199,11 @@ class _Belongings:
         below, prefix = [], prefix_of(name)
         directory = os.path.join(self._store.path, name)
         try:
-            with faults("list or empty", directory, FileNotFoundError), os.scandir(directory) as found:
+            with faults("list or empty", directory, *_GONE), os.scandir(directory) as found:
                 entries = [entry for entry in found if not is_temporary(entry.name)]
                 if entries and self._options is not None:
                     cleanup.check_may_empty(directory)
-        except FileNotFoundError:
+        except _GONE:     # or an array with fewer dimensions has replaced its own
             return below
         documents = [entry.name for entry in entries if entry.name in FORMAT_OF]
         if name and not documents and self._is_being_made(name):

@@ -975,3 +975,26 @@ def test_nothing_hidden_stays_of_a_change_whose_group_is_moved_or_deleted_while_
         else:
             monkeypatch.setattr(cleanup, "remove_directory", later)
     assert [name for _, directories, _ in os.walk(tmp_path) for name in directories] == ["moved"] * len(calls)
+
+
+@pytest.mark.parametrize("change", [
+    pytest.param(lambda root: zcore.copy(zcore.array([1, 2]), root.store, destination_path="g", overwrite=True),
+                 id="copy"),
+    pytest.param(lambda root: root.__delitem__("g"), id="delete")])
+def test_a_group_goes_while_an_array_in_it_is_replaced_by_one_with_fewer_dimensions(tmp_path, monkeypatch, change):
+    """A directory of chunks was a file by then: an error, as if the group could not be removed."""
+    root = zcore.create_group(tmp_path)
+    root.create_array("g/a", data=np.full((2, 2), 7), chunks=1)
+    scandir, pending = os.scandir, [str(tmp_path / "g/a/c")]
+
+    def listed(path="."):
+        if path not in pending:
+            return scandir(path)
+        found = list(scandir(pending.pop()))
+        root.create_array("g/a", data=np.full(2, 7), chunks=1, overwrite=True)
+        return contextlib.nullcontext(found)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    change(root)
+    assert not pending and [a[...].tolist() for a in root.values()] in ([], [[1, 2]])
+    assert not [name for name in os.listdir(tmp_path) if name.startswith(".")]

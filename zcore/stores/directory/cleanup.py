@@ -106,9 +106,13 @@ def check_removable(directory: str) -> None:
 
 def check_may_empty(directory: str) -> None:
     """Raise PermissionError if the entries of a directory cannot be removed."""
-    # One that another call has removed cannot be emptied either, and need not be.
-    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=_CAN_ASK) and os.path.lexists(directory):
+    # One that another call has removed or replaced cannot be emptied either, and need not be.
+    if not _may_empty(directory) and os.path.isdir(directory) and not _may_empty(directory):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
+
+
+def _may_empty(directory):
+    return os.access(directory, os.W_OK | os.X_OK, effective_ids=_CAN_ASK)
 
 
 def remove_empty_below(directory: str) -> None:
@@ -164,7 +168,7 @@ def _entries(directory):
     try:
         with os.scandir(directory) as entries:
             return list(entries)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
