@@ -7,6 +7,7 @@ whole objects, the same ones every time.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 from _queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -56,7 +57,8 @@ def spread(client: Any, function: Callable[[_Piece], _Result],
            pieces: Iterable[_Piece]) -> Iterator[tuple[_Piece, _Result]]:
     """Call ``function(piece)`` on workers for each piece; yield (piece, result), in the order in which they end.
 
-    The first failure is raised, and what has not begun is not done then; nor is it when the caller stops.
+    The first failure is raised, and what has not begun is not done then; nor is it when the caller stops. What an
+    executor has begun is waited for; a `distributed.Client` does not tell.
 
     Parameters
     ----------
@@ -83,8 +85,10 @@ def spread(client: Any, function: Callable[[_Piece], _Result],
             piece, future = waiting.pop(number)
             yield piece, future.result()
     finally:
-        for _, future in waiting.values():
-            future.cancel()
+        # An executor does not stop what has begun, and what that writes must not come after its caller has cleaned up.
+        for future in [future for _, future in waiting.values() if future.cancel() is False]:
+            with contextlib.suppress(Exception):
+                future.result()
 
 
 def _call(function, piece, token, number):

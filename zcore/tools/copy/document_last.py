@@ -215,11 +215,13 @@ class DocumentsLast(Store):
             found = self._inner.get(self._prefix + self._root)
             if found not in self._tried:
                 return
-            if self._was_empty and self._is_shared:
-                n = len(self._prefix)
-                written = [key[n:] for key in self._inner.list_prefix(self._prefix) if not is_document(key)]
             can_be_opened = found.rstrip(b" \t\n") == self._documents.get(self._root)
             (first if can_be_opened else last).append(self._root)
+        if self._was_empty and self._is_shared:
+            n = len(self._prefix)
+            names = [key[n:] for key in self._inner.list_prefix(self._prefix)]
+            if self._root is not None or not any(map(is_document, names)):     # else there may be the other node's
+                written = [name for name in names if not is_document(name)]
         documents = [key for key in self._documents.list() if key != self._root]
         for keys in (first, documents, written, last):
             self._inner.erase_values([self._prefix + key for key in keys])

@@ -1,6 +1,7 @@
 """Copies to a service where another process creates a node at the same path: nothing of the two is mixed or lost."""
 import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -226,8 +227,10 @@ class Elsewhere(ThreadPoolExecutor):
 
 
 @pytest.mark.parametrize("chunks", [None, (7,), [[5, 35]]], ids=str)
-def test_workers_of_a_client(service, tmp_path, chunks, monkeypatch):
+@pytest.mark.parametrize("swaps", [True, False])
+def test_workers_of_a_client(service, tmp_path, chunks, monkeypatch, swaps):
     """What they have written is found by the process that has taken the place, and removed if the copy fails."""
+    monkeypatch.setattr(service, "swaps", swaps)
     monkeypatch.setitem(Named.services, "s3://service", service)
     source = zcore.create_group(tmp_path / "source")
     for i in range(3):
@@ -242,3 +245,22 @@ def test_workers_of_a_client(service, tmp_path, chunks, monkeypatch):
         with pytest.raises(zcore.ChunkError):
             zcore.copy(tmp_path / "source", Named("s3://service"), destination_path="y", client=client, chunks=13)
     assert service.values == before
+
+
+def test_what_workers_have_begun_is_waited_for_when_a_copy_fails(service, tmp_path, monkeypatch):
+    """An object that came later was in the way of the next copy."""
+    monkeypatch.setitem(Named.services, "s3://service", service)
+    source, put = zcore.create_group(tmp_path / "source"), service.put
+    source.create_array("a", data=NEW, chunks=10)
+    (tmp_path / "source/a/c/3").write_bytes(b"damaged")
+
+    def put_late(name, data, condition=None):
+        if "/c/" in name:
+            time.sleep(0.2)
+        return put(name, data, condition)
+
+    service.put = put_late
+    with Elsewhere(4) as client, pytest.raises(zcore.ChunkError):
+        zcore.copy(tmp_path / "source", Named("s3://service"), destination_path="y", client=client, memory=200,
+                   chunks=5)
+    assert service.values == {}
