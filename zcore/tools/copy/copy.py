@@ -170,25 +170,32 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                     made[name] = copier.make(name, node)
                 sink.close()
             is_far = client is None and max(opened.n_requests, sink.n_requests) > 1
-            small = []
+            small, gone = [], []
 
             def fill(item):
                 name, node, target = item
                 try:
                     with node.watched():
                         _fill(node, target, memory, threads, work, reported, client)
-                        node.check()
+                        _check(node, lambda: gone.append(node))
                 except ZcoreError:
-                    _check(node, work)     # another reason must not hide that the source is gone
+                    _check(node, lambda: gone.append(node))     # another reason must not hide that the source is gone
                     raise
                 except (TypeError, ValueError) as error:
                     if name and type(error) in (TypeError, ValueError):     # an element that the type cannot hold
                         error.args = (f"{name}: {error}",)
                     raise
 
+            def fill_together(items):
+                try:
+                    workers.each(fill, items, len(items))
+                finally:
+                    if gone:
+                        work.discard()     # now that none of them is being copied
+
             def fill_small():
                 reported.begin(sum(_nbytes(node, wanted) for _, node, _ in small))
-                workers.each(fill, small, len(small))
+                fill_together(small)
                 small.clear()
 
             for name, node in opened.nodes:
@@ -201,11 +208,11 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                     fill_small()
                     reported.begin(_nbytes(node, wanted))
                     if target is not None:
-                        fill((name, node, target))
+                        fill_together([(name, node, target)])
                         sink.end(name)
             fill_small()
             reported.begin(0)
-            _check(opened, work)
+            _check(opened, work.discard)
             sink.close()
     losses.warn(str(place))
     return place.opened(threads)
@@ -256,13 +263,13 @@ def _fill(source, target, memory, threads, work, progress, client):
         Slabs(source, target, memory, threads, work, progress, client).run()
 
 
-def _check(source, work):
-    """Check that the source is still the one that was opened. Else the copy is worthless."""
+def _check(source, discard):
+    """Check that the source is still the one that was opened. Else the copy is worthless, and `discard` is called."""
     try:
         source.check()
     except ZcoreError as error:
         if getattr(error, "errno", None) is None:     # else it cannot be told
-            work.discard()
+            discard()
         raise
 
 

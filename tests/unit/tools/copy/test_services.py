@@ -206,6 +206,30 @@ def test_small_arrays_are_copied_together(service):
     assert [made[f"a{i}"][0] for i in range(5)] == [7, 8, 9, 10, 11]
 
 
+def test_a_source_is_replaced_while_a_small_array_beside_it_is_copied(service, tmp_path):
+    """The directory of the copy was removed at once, and the other array came there again."""
+    store, get, meeting, seen = RemoteStore(service), service.get, threading.Barrier(2), set()
+    group = zcore.create_group(store)
+    for name in "ab":
+        group.create_array(name, data=NEW, chunks=40)
+
+    def get_later(name, byte_range):
+        found = get(name, byte_range)
+        if "/c/" in name and name not in seen:
+            seen.add(name)
+            meeting.wait(20)
+            if name[0] == "a":
+                zcore.create_array(store, name="a", data=OLD, chunks=40, overwrite=True)
+            else:
+                time.sleep(0.2)
+        return found
+
+    service.get = get_later
+    with pytest.raises(zcore.StoreError, match="replaced by another one while it was copied"):
+        zcore.copy(store, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
 class Named(RemoteStore):
     """A store with a URL, which is the same service in each process."""
 
