@@ -119,6 +119,7 @@ def test_several_threads_make_the_same_chunk(cname, clevel, typesize):
             assert blosc.decompress(chunk, n_threads=n_threads) == data
 
 
+@pytest.mark.thinned(2, "n_threads", "clevel")
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize(("clevel", "blocksize"), [(1, 1 << 17), (2, 1 << 17), (3, 1 << 17), (4, 1 << 19), (5, 1 << 19),
                                                    (8, 1 << 19), (9, 1 << 20)])

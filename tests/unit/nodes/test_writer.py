@@ -256,13 +256,14 @@ def test_the_queue_is_bounded():
 
 @pytest.mark.parametrize("layout", ["chunks", "shards", "rectilinear", "v2"])
 @pytest.mark.parametrize("queue", [None, 100])
-def test_boxes_in_any_order(layout, queue):
+@pytest.mark.parametrize("n_boxes", [150, pytest.param(300, marks=pytest.mark.slow)])
+def test_boxes_in_any_order(layout, queue, n_boxes):
     rng = np.random.default_rng(3)
     array = stack(n=13, **LAYOUTS[layout])
     array.append(frames(17, 13))
     expected = array[...]
     with array.writer(queue=queue) as w:
-        for i in range(300):
+        for i in range(n_boxes):
             starts = [int(rng.integers(0, n)) for n in expected.shape]
             box = tuple([slice(start, int(rng.integers(start, n)) + 1) for start, n in
                          zip(starts, expected.shape, strict=True)])
