@@ -285,8 +285,8 @@ class _Creation:
                         lookup.check_no_special(store, path, format)
                         if self.overwrite:
                             deletion.make_way(store, path, format, self.new.metadata, options, place)
-                    if not place.is_here():
-                        raise _lost_groups(store, path)     # what was looked at may be another directory
+                            if not place.is_here():
+                                raise _lost_groups(store, path)     # what was to go may be in the held directory
                     view = self.written(place, is_replaced)
                 except (NodeNotFoundError, StoreError) as error:
                     if getattr(error, "errno", errno.ENOENT) != errno.ENOENT or place.is_here():
