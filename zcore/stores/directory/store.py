@@ -181,6 +181,9 @@ class DirectoryStore(Folders, FoundStore, PutStore):
         directory, file_names = self._encoded_directory_of(prefix), _file_names(tuple(names), self.key_flavour)
         try:
             found = read_first(directory, file_names, limit)
+            if found is None and len(names) > 1:
+                # A node may have been replaced by one of another format, whose document was looked for before.
+                found = read_first(directory, file_names, limit)
         except OSError as exc:
             raise self._fault(exc, "read", prefix + os.path.relpath(exc.filename, os.fsdecode(directory))) from exc
         if found is None:

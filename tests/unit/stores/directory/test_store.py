@@ -23,6 +23,7 @@ from zcore.errors import (
 )
 from zcore.stores import Directory
 from zcore.stores.directory import atomic, reading
+from zcore.stores.directory import store as directory_store
 from zcore.stores.directory.staged import StagedDirectory
 from zcore.stores.directory.store import DirectoryStore
 from zcore.stores.keys import TEMPORARY
@@ -867,3 +868,19 @@ def test_a_directory_that_vanishes_during_a_walk_is_skipped(store, monkeypatch):
     with open(f"{store.path}/b", "wb"):
         pass
     assert list(iterator) == ["c/k"]
+
+
+def test_a_node_that_is_replaced_by_one_of_another_format_is_never_absent(tmp_path, monkeypatch):
+    """Its own document was there no more, and that of the new one had been looked for before."""
+    zcore.create_array(tmp_path, data=[1, 2], zarr_format=2)
+    read_first, pending = directory_store.read_first, ["zarr.json"]
+
+    def read_late(directory, names, limit):
+        if pending:
+            assert os.fsencode(pending.pop()) == names[0]
+            zcore.create_array(tmp_path, data=[3, 4, 5], zarr_format=3, overwrite=True)
+            return read_first(directory, names[1:], limit)
+        return read_first(directory, names, limit)
+
+    monkeypatch.setattr(directory_store, "read_first", read_late)
+    assert zcore.open(tmp_path)[...].tolist() == [3, 4, 5]
