@@ -288,3 +288,13 @@ def test_what_workers_have_begun_is_waited_for_when_a_copy_fails(service, tmp_pa
         zcore.copy(tmp_path / "source", Named("s3://service"), destination_path="y", client=client, memory=200,
                    chunks=5)
     assert service.values == {}
+
+
+def test_empty_directories_are_no_rest_of_a_copy(tmp_path):
+    """obstore's `LocalStore` keeps the directories of what it has deleted."""
+    store = RemoteStore(pytest.importorskip("obstore").store.LocalStore(tmp_path))
+    for values in OLD, NEW:
+        zcore.copy(zcore.array(values, chunks=10), store, destination_path="x", overwrite=True)
+    assert list(tmp_path.glob("__zc_copy/*/*")), "no directory was left"
+    assert zcore.verify(zcore.open(store, path="x", mode="r")).ok and zcore.verify(store).ok
+    np.testing.assert_array_equal(zcore.open(store, path="x"), NEW)
