@@ -74,9 +74,9 @@ class Interleaved(zcore.MemoryStore):
         self._meet(key)
         return super().set_if_not_exists(key, value)
 
-    def move(self, source, destination, last=()):
+    def move(self, source, destination, *more):
         self._meet(source)
-        super().move(source, destination, last)
+        super().move(source, destination, *more)
 
 
 @pytest.fixture(params=WITH_GROUPS)

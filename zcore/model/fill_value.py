@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.buffers import is_masked
-from zcore.model.foreign_dtypes import component, foreign_bytes, is_foreign
+from zcore.model.foreign_dtypes import component, foreign_bytes, is_complex, is_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +166,7 @@ def _pack_foreign(dtype, value, cut_text):
     if isinstance(value, str):
         value = real_from_json(value)
     elif isinstance(value, np.generic) and value.dtype.isbuiltin == 2:
-        value = complex(value) if value.dtype.kind == "W" else float(value)
+        value = complex(value) if is_complex(value.dtype) else float(value)
     part = component(dtype)
     if not isinstance(value, (int, float) if part is None else (int, float, complex)):
         raise _unfit(dtype, value)

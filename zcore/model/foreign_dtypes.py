@@ -70,9 +70,14 @@ def foreign_dtype(name: str, order: str = "<") -> np.dtype[Any]:
     return dtype
 
 
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    """Return whether `dtype`, one of these types, is complex. Its kind is "W", "c" or "V", by the package's version."""
+    return _DOCUMENT_NAMES.get(dtype.type.__name__, "").startswith("complex")
+
+
 def component(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """Return the type of the real part of one of the complex types, None if `dtype` is not complex."""
-    if dtype.kind != "W":
+    if not is_complex(dtype):
         return None
     return np.dtype("<f2") if foreign_name(dtype) == "complex_float16" else foreign_dtype("bfloat16")
 

@@ -55,6 +55,17 @@ def test_complex_numbers_by_component(first):
     assert chain.decode(encoded).tolist() == chunk.tolist()
 
 
+@each("name", ["bcomplex32", "complex32"])
+def test_components_of_ml_dtypes(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    chunk = np.array([1.5 - 2j, 3j]).astype(getattr(ml_dtypes, name))
+    chain = chain_of(chunk.dtype, (2,), first_bit=4)
+    encoded = chain.encode(chunk)
+    assert len(encoded) == 4 * 12 // 8 and chain.decode(encoded).tolist() == [1.5 - 2j, 3j]
+    with pytest.raises(ValueError, match="outside of an item of 16 bits"):
+        chain_of(chunk.dtype, (2,), last_bit=16)
+
+
 @pytest.mark.parametrize(("name", "items", "expected"), [
     ("int4", [-8, 7, -1], "78 0f"), ("uint4", [15, 0, 9], "0f 09"), ("int2", [-2, 1, 0, -1], "c6"),
     ("uint2", [2, 1, 0, 3], "c6"), ("float4_e2m1fn", [0.5, -6.0], "f1"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zcore.errors import CodecError
-from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_foreign, is_foreign_name
+from zcore.model.foreign_dtypes import foreign_dtype, foreign_name, is_complex, is_foreign, is_foreign_name
 
 if TYPE_CHECKING:
     from typing import Any
@@ -46,7 +46,7 @@ def number_type(name: str) -> np.dtype[Any] | None:
 def is_number_type(dtype: np.dtype[Any]) -> bool:
     """Return whether numbers of this type can be cast."""
     if is_foreign(dtype):
-        return dtype.kind != "W" and foreign_name(dtype) != "float8_e8m0fnu"
+        return not is_complex(dtype) and foreign_name(dtype) != "float8_e8m0fnu"
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= 8)
 
 

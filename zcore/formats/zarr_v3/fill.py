@@ -145,9 +145,9 @@ def _base64(raw):
 
 def _component(dtype):
     """Return the type of the real part of a complex type, None for all others."""
-    if dtype.kind == "c":
-        return np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
-    return component(dtype) if is_foreign(dtype) else None
+    if is_foreign(dtype):
+        return component(dtype)
+    return np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}") if dtype.kind == "c" else None
 
 
 def _render_real(dtype, raw):

@@ -170,7 +170,8 @@ class Building(staged.StagedDirectory, Work):
         self.between: str | None = self.name_of("between")
         self._notes = DirectoryStore(self.container, fsync=False)
         if os.path.isdir(self.node) and self._notes.get(_REQUEST) == self._request:
-            self.is_begun, self.began = True, self._time_of_begin()
+            self.is_begun: bool = True
+            self.began: int = self._time_of_begin()
             for directory in (self.node, self.between):
                 cleanup.remove_temporary(directory, math.inf, cleanup.remove_directory)     # of the killed process
             return
@@ -305,7 +306,7 @@ class StoreSink(Sink):
         Raises : UnsupportedError, if there is no node: the format has no groups, and no array was made.
         """
         if self._is_empty:
-            raise UnsupportedError(f"{self._format_of(None).title} has no groups, and there is no array to copy",
+            raise UnsupportedError(f"{format_of(self._zarr_format).title} has no groups, and there is no array to copy",
                                    feature="groups in formats without them")
         while self._consolidated:
             binding = self._consolidated.pop()

@@ -184,7 +184,7 @@ class _Verification:
             lookup.find(self.store, path, None, Options())      # an error that names a format that is not read
             raise lookup.not_found(self.store, path, None, Options(), "node")
         self._walk_below(path)
-        for binding, copy in self._copies:
+        for binding, copy in sorted(self._copies, key=lambda one: one[0].path):     # whoever was looked at first
             self._compare(binding, copy)
         self._note_unlisted(path)
         if not path:
@@ -497,7 +497,7 @@ class _Verification:
                 self._in_damaged_blocks.add(name)
                 self._note(repairs.problem_kind(error), name, path, error)
             self._progress.advance(nbytes)
-        pending, tries = list(self._arrays), Counter()
+        pending, tries = sorted(self._arrays), Counter()
         while pending:
             shares = [[]]      # small arrays together, where answers take long, and each other one alone
             for path in pending:
