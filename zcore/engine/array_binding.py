@@ -327,7 +327,7 @@ class ArrayBinding(NodeBinding):
     def replaced(self) -> StoreError:
         """Return the error for an array in whose place there is another one now."""
         return StoreError(f"{self.document}: the array was replaced by another one since it was opened; open it again",
-                          key=self.document)
+                          key=self.document, errno=errno.ESTALE)
 
     def replaced_often(self, n: int) -> StoreError:
         """Return the error of an array whose document changed during each of `n` reads."""

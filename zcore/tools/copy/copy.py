@@ -1,13 +1,14 @@
 """Copies a node with all below it to another place, format, chunking or type."""
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zcore import config, workers
 from zcore.engine.options import Options
-from zcore.errors import InvalidKeyError, UnsupportedError, ZcoreError
+from zcore.errors import InvalidKeyError, StoreError, UnsupportedError, ZcoreError
 from zcore.formats import check_format
 from zcore.model.dtypes import numpy_dtype
 from zcore.model.named_codecs import named_codec
@@ -268,7 +269,7 @@ def _check(source, discard):
     try:
         source.check()
     except ZcoreError as error:
-        if getattr(error, "errno", None) is None:     # else it cannot be told
+        if not isinstance(error, StoreError) or error.errno == errno.ESTALE:     # else it cannot be told
             discard()
         raise
 

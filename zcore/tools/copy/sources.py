@@ -6,6 +6,7 @@ of a store; files of other programs are sources as well (`tools.files`). `open_s
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from functools import partial
@@ -285,7 +286,7 @@ class StoredArray(SourceArray):
         if self._is_watched:
             raise StoreError(f"{self.binding.document}: the array was replaced by another one while it was copied, or "
                              "nothing of it stayed the same while its document was replaced; copy again",
-                             key=self.binding.document, place=self.place)
+                             key=self.binding.document, place=self.place, errno=errno.ESTALE)
 
 
 def _stored_array(array, selection):

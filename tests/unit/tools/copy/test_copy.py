@@ -569,15 +569,18 @@ def test_a_copy_goes_on_from_where_it_was(tmp_path, monkeypatch, stop_at, fill_v
     assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"]
 
 
-def test_a_copy_from_a_service_goes_on_with_another_store_of_its_url(tmp_path, monkeypatch):
-    """Another process has another one."""
+@pytest.mark.parametrize("why", ["interrupted", "denied"])
+def test_a_copy_from_a_service_goes_on_with_another_store_of_its_url(tmp_path, monkeypatch, why):
+    """Another process has another one. A service that answers no more does not say that the array is gone."""
     pytest.importorskip("obstore", reason="obstore is not installed (extra remote)")
     calls, move = [], transfer.move_slab
 
     def counted(*arguments):
         calls.append(arguments)
         if len(calls) == 4:
-            raise KeyboardInterrupt
+            if why == "interrupted":
+                raise KeyboardInterrupt
+            site.files, site.missing = {}, 403
         move(*arguments)
 
     monkeypatch.setattr(transfer, "move_slab", counted)
@@ -585,9 +588,10 @@ def test_a_copy_from_a_service_goes_on_with_another_store_of_its_url(tmp_path, m
     zcore.create_array(store, name="a", data=VALUES, chunks=(1, 19))
     wanted = {"chunks": (4, 19), "memory": 900}
     with http_server() as (url, site):
-        site.files.update({key: store.get(key) for key in store.list()})
-        with pytest.raises(KeyboardInterrupt):
+        site.files = held = {key: store.get(key) for key in store.list()}
+        with pytest.raises(KeyboardInterrupt if why == "interrupted" else zcore.StoreError):
             zcore.copy(url, tmp_path / "b", path="a", threads=1, **wanted)
+        site.files, site.missing = held, 404
         assert np.array_equal(zcore.copy(url, tmp_path / "b", path="a", threads=1, **wanted)[...], VALUES)
     n_calls, calls[:] = len(calls), [None] * 4
     zcore.copy(store, tmp_path / "c", path="a", threads=1, **wanted)
