@@ -170,49 +170,13 @@ def copy(source: StoreLike | Array | Group | list[StoreLike | Array | Group], de
                 for name, node in opened.nodes:
                     made[name] = copier.make(name, node)
                 sink.close()
-            is_far = client is None and max(opened.n_requests, sink.n_requests) > 1
-            small, gone = [], []
-
-            def fill(item):
-                name, node, target = item
-                try:
-                    with node.watched():
-                        _fill(node, target, memory, threads, work, reported, client)
-                        _check(node, lambda: gone.append(node))
-                except ZcoreError:
-                    _check(node, lambda: gone.append(node))     # another reason must not hide that the source is gone
-                    raise
-                except (TypeError, ValueError) as error:
-                    if name and type(error) in (TypeError, ValueError):     # an element that the type cannot hold
-                        error.args = (f"{name}: {error}",)
-                    raise
-
-            def fill_together(items):
-                try:
-                    workers.each(fill, items, len(items))
-                finally:
-                    if gone:
-                        work.discard()     # now that none of them is being copied
-
-            def fill_small():
-                reported.begin(sum(_nbytes(node, wanted) for _, node, _ in small))
-                fill_together(small)
-                small.clear()
-
+            filler = _Filler(sink, wanted, memory, threads, work, reported, client,
+                             client is None and max(opened.n_requests, sink.n_requests) > 1)
             for name, node in opened.nodes:
                 target = made.pop(name) if name in made else copier.make(name, node)
-                if target is not None and is_far and is_small(node, target, memory):
-                    small.append((name, node, target))
-                    if len(small) == MAX_TOGETHER:
-                        fill_small()
-                elif isinstance(node, SourceArray):
-                    fill_small()
-                    reported.begin(_nbytes(node, wanted))
-                    if target is not None:
-                        fill_together([(name, node, target)])
-                        sink.end(name)
-            fill_small()
-            reported.begin(0)
+                if isinstance(node, SourceArray):
+                    filler.add(name, node, target)
+            filler.end()
             _check(opened, work.discard)
             sink.close()
     losses.warn(str(place))
@@ -255,13 +219,59 @@ class NodeCopier:
         return None
 
 
-def _fill(source, target, memory, threads, work, progress, client):
-    """Copy all elements to a new array."""
-    binding = getattr(target, "binding", None)
-    if binding is not None and passes_on(source, target.binding.metadata) and source.binding.store.lists:
-        pass_objects(source.binding, binding, memory, work.is_begun, progress, client)
-    else:
-        Slabs(source, target, memory, threads, work, progress, client).run()
+class _Filler:
+    """Copies the elements to the new arrays. Where answers take long (`is_far`), small arrays go together."""
+
+    def __init__(self, sink, wanted, memory, threads, work, progress, client, is_far):
+        self._sink, self._wanted, self._work, self._progress, self._client = sink, wanted, work, progress, client
+        self._memory, self._threads, self._is_far = memory, threads, is_far
+        self._waiting, self._is_gone = [], False
+
+    def add(self, name, node, target):
+        """Copy an array to its target, if that is not None; a small one when there are enough of them, or in `end`."""
+        is_alone = target is None or not (self._is_far and is_small(node, target, self._memory))
+        if is_alone:
+            self.end()
+        self._waiting.append((name, node, target))
+        if is_alone or len(self._waiting) == MAX_TOGETHER:
+            self.end()
+        if is_alone and target is not None:
+            self._sink.end(name)
+
+    def end(self):
+        """Copy those that wait."""
+        arrays, self._waiting = self._waiting, []
+        self._progress.begin(sum(_nbytes(node, self._wanted) for _, node, _ in arrays))
+        try:
+            workers.each(self._fill, [one for one in arrays if one[2] is not None], len(arrays))
+        finally:
+            if self._is_gone:
+                self._work.discard()     # now that none of them is being copied
+
+    def _fill(self, array):
+        name, node, target = array
+        try:
+            with node.watched():
+                self._copy(node, target)
+                _check(node, self._note_gone)
+        except ZcoreError:
+            _check(node, self._note_gone)     # another reason must not hide that the source is gone
+            raise
+        except (TypeError, ValueError) as error:
+            if name and type(error) in (TypeError, ValueError):     # an element that the type cannot hold
+                error.args = (f"{name}: {error}",)
+            raise
+
+    def _copy(self, source, target):
+        memory, work, progress, client = self._memory, self._work, self._progress, self._client
+        binding = getattr(target, "binding", None)
+        if binding is not None and passes_on(source, binding.metadata) and source.binding.store.lists:
+            pass_objects(source.binding, binding, memory, work.is_begun, progress, client)
+        else:
+            Slabs(source, target, memory, self._threads, work, progress, client).run()
+
+    def _note_gone(self):
+        self._is_gone = True
 
 
 def _check(source, discard):
