@@ -37,6 +37,7 @@ from zcore.errors import AsdfFormatError as AsdfFormatError
 from zcore.errors import ChecksumError as ChecksumError
 from zcore.errors import ChunkError as ChunkError
 from zcore.errors import ChunkMemoryError as ChunkMemoryError
+from zcore.errors import ChunkNotFoundError as ChunkNotFoundError
 from zcore.errors import CodecError as CodecError
 from zcore.errors import InvalidKeyError as InvalidKeyError
 from zcore.errors import KeyConflictError as KeyConflictError

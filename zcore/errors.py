@@ -324,6 +324,10 @@ class ChunkError(ZcoreError):
     inner_coords: tuple[int, ...] | None
 
 
+class ChunkNotFoundError(ChunkError, ValueError):
+    """The object of a chunk is absent, and the array was opened with ``missing="raise"``."""
+
+
 class ChunkMemoryError(ChunkError, MemoryError):
     """There is no memory to decode or encode a chunk; `expected` is what it needs in bytes, where that is known."""
 
@@ -350,7 +354,6 @@ ArrayNotFoundError = GroupNotFoundError = PathNotFoundError = NodeNotFoundError
 ContainsArrayError = ContainsGroupError = ContainsArrayAndGroupError = NodeExistsError
 MetadataValidationError = NodeTypeValidationError = DataTypeValidationError = MetadataError
 ArrayIndexError = BoundsCheckError = NegativeStepError = VindexInvalidSelectionError = SelectionError
-ChunkNotFoundError = ChunkError
 
 
 class ZarrUserWarning(UserWarning):

@@ -64,8 +64,9 @@ def names_in(body):
 
 def public_of(holder, module):
     """Return the public names that a compiled module or class has of its own."""
+    has_fields = isinstance(holder, type) and issubclass(holder, tuple)     # theirs is `collections`, by Python 3.13
     return {name for name in vars(holder) if not name.startswith("_") and not inspect.ismodule(getattr(holder, name))
-            and getattr(getattr(holder, name), "__module__", module) in (module, None)}
+            and (has_fields or getattr(getattr(holder, name), "__module__", module) in (module, None))}
 
 
 def parameters_in_source(holder, name):

@@ -1,5 +1,6 @@
 """Codecs: how a chunk is encoded. The classes have zarr-python's names, and so have the modules to import them from."""
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 from zcore.codecs import blosc, numcodecs
@@ -9,12 +10,18 @@ from zcore.codecs.base import Codec
 from zcore.codecs.blosc import BloscCname, BloscShuffle
 from zcore.codecs.bytes_bytes.checksums import Crc32cCodec
 from zcore.codecs.bytes_bytes.compressors import BloscCodec, GzipCodec, ZstdCodec
-from zcore.codecs.sharding import ShardingCodec, ShardingCodecIndexLocation
+from zcore.codecs.sharding import ShardingCodec, ShardingCodecIndexLocation, SubchunkWriteOrder
 from zcore.text.tried_names import no_attribute
 
-__all__ = ["BloscCname", "BloscCodec", "BloscShuffle", "BytesCodec", "Codec", "Crc32cCodec", "Endian", "GzipCodec",
-           "ShardingCodec", "ShardingCodecIndexLocation", "TransposeCodec", "VLenBytesCodec", "VLenUTF8Codec",
-           "ZstdCodec", "blosc", "numcodecs"]
+# Codecs that are imported when they are first asked for, and where they are.
+_LATER = {
+    "CastValue": "array_array.scale_and_cast:CastValue", "ScaleOffset": "array_array.scale_and_cast:ScaleOffset",
+    "VLenBytesCodec": "array_bytes.varying:VlenBytesCodec", "VLenUTF8Codec": "array_bytes.varying:VlenUtf8Codec",
+}
+
+__all__ = ["BloscCname", "BloscCodec", "BloscShuffle", "BytesCodec", "CastValue", "Codec", "Crc32cCodec", "Endian",
+           "GzipCodec", "ScaleOffset", "ShardingCodec", "ShardingCodecIndexLocation", "SubchunkWriteOrder",
+           "TransposeCodec", "VLenBytesCodec", "VLenUTF8Codec", "ZstdCodec", "blosc", "numcodecs"]
 
 
 def __dir__() -> list[str]:
@@ -23,14 +30,12 @@ def __dir__() -> list[str]:
 
 Endian: SimpleNamespace = SimpleNamespace(little="little", big="big")
 # zarr-python's modules of one codec each: `zcore.codecs.zstd` is this module.
-for _name in ("bytes", "crc32c_", "gzip", "transpose", "vlen_utf8", "zstd"):
+for _name in ("bytes", "cast_value", "crc32c_", "gzip", "scale_offset", "transpose", "vlen_utf8", "zstd"):
     globals()[_name] = sys.modules[f"{__name__}.{_name}"] = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> type[Codec]:
-    """Import the codecs of text and bytes when they are first asked for."""
-    if name not in ("VLenBytesCodec", "VLenUTF8Codec"):
+    if name not in _LATER:
         raise no_attribute(__name__, name, __all__)
-    from zcore.codecs.array_bytes import varying
-
-    return varying.VlenBytesCodec if name == "VLenBytesCodec" else varying.VlenUtf8Codec
+    module, _, name = _LATER[name].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), name)

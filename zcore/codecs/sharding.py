@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from zcore.buffers import MAX_NDIM
 from zcore.codecs.base import Codec
 from zcore.codecs.items import Items
-from zcore.errors import MetadataError, UnsupportedError
+from zcore.errors import MetadataError, UnsupportedError, warn
 from zcore.kernel.plan.feed import Feed
 from zcore.kernel.plan.read import ReadPlan
 from zcore.kernel.plan.write import WritePlan
@@ -26,7 +26,7 @@ from zcore.model.named_codecs import named_codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any, Literal, Self, SupportsIndex
+    from typing import Any, Self, SupportsIndex
 
     import numpy.typing as npt
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LOCATIONS = ("start", "end")
 ShardingCodecIndexLocation: SimpleNamespace = SimpleNamespace(start="start", end="end")
+SubchunkWriteOrder = Literal["morton", "unordered", "lexicographic", "colexicographic"]     # as in zarr-python
 DEFAULT_CODECS = (CodecSpec("bytes", {"endian": "little"}),)
 DEFAULT_INDEX_CODECS = (CodecSpec("bytes", {"endian": "little"}), CodecSpec("crc32c"))
 # Codecs allowed for an index: its encoded size must depend only on the number of chunks.
@@ -55,6 +56,8 @@ class ShardingCodec(Codec):
         Codec chain of the index; its output must have a fixed size.
     index_location : {"end", "start"}
         Position of the index.
+    subchunk_write_order : str, optional
+        zarr-python's wish for the order of the chunks in a new shard. No document has it, and zcore follows its own.
 
     Raises
     ------
@@ -71,7 +74,8 @@ class ShardingCodec(Codec):
     def __init__(self, *, chunk_shape: Sequence[SupportsIndex],
                  codecs: Sequence[Codec | CodecSpec | Mapping[str, Any]] = DEFAULT_CODECS,
                  index_codecs: Sequence[Codec | CodecSpec | Mapping[str, Any]] = DEFAULT_INDEX_CODECS,
-                 index_location: Literal["start", "end"] = "end") -> None:
+                 index_location: Literal["start", "end"] = "end",
+                 subchunk_write_order: SubchunkWriteOrder | None = None) -> None:
         self.chunk_shape: tuple[int, ...] = integers(chunk_shape, "chunk_shape", 1)
         self.codecs: tuple[CodecSpec, ...] = specs_of("codecs", codecs)
         self.index_codecs: tuple[CodecSpec, ...] = specs_of("index_codecs", index_codecs)
@@ -81,6 +85,11 @@ class ShardingCodec(Codec):
         if index_location not in LOCATIONS:
             raise ValueError(f"index_location is {index_location!r}, expected 'start' or 'end'")
         self.index_location = index_location
+        if subchunk_write_order not in (None, *get_args(SubchunkWriteOrder)):
+            raise ValueError(f"subchunk_write_order is {subchunk_write_order!r:.60}, expected one of "
+                             f"{', '.join(get_args(SubchunkWriteOrder))}")
+        if subchunk_write_order not in (None, "unordered"):
+            warn(f"subchunk_write_order={subchunk_write_order!r} of zarr-python changes nothing in zcore")
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:

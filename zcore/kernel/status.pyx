@@ -34,7 +34,7 @@ _SENTENCES = {
     CHUNK_LONG: (errors.CodecError, "stored object has {f} bytes, its chunk encodes to at most {e}"),
     CHECKSUM: (errors.ChecksumError, "checksum 0x{e:08x} is stored, the bytes have 0x{f:08x}"),
     CHECKSUM_SHORT: (errors.CodecError, "object has {f} bytes, its checksum alone needs {e}"),
-    MISSING: (errors.ChunkError, "object is absent and the array was opened with missing='raise'"),
+    MISSING: (errors.ChunkNotFoundError, "object is absent and the array was opened with missing='raise'"),
     STREAM_DAMAGED: (errors.CodecError, "compressed stream is damaged: expected {e} bytes, the decoder gave {f}"),
     STREAM_SHORT: (errors.CodecError, "compressed stream of {f} bytes ends before it has given {e}"),
     STREAM_LONG: (errors.CodecError, "content has at least {f} bytes, expected {e}"),

@@ -115,7 +115,8 @@ def perform(store, format, verb, argument, me, handle=None):
         if error.__class__ is zcore.StoreError and error.errno == errno.EWOULDBLOCK:
             return BUSY
         # The general class stands for "replaced by another array"; every other use of it has a number of the system.
-        return (name,) if name != "StoreError" or error.errno is None else (name, error.errno, str(error))
+        is_plain = name != "StoreError" or error.errno is None or "the array was replaced by another" in str(error)
+        return (name,) if is_plain else (name, error.errno, str(error))
     except Exception as error:
         if verb == "async read" and "cannot be called from a running event loop" in str(error):
             return REFUSED      # by asyncio

@@ -290,6 +290,28 @@ def test_modules_of_codecs():
     assert sorted(set(names["__all__"]) - set(zcore.codecs.__all__)) == []
     array = zcore.create_array({}, data=["a"], dtype=str, serializer=zcore.codecs.vlen_utf8.VLenUTF8Codec())
     assert array[0] == "a" and zcore.codecs.BytesCodec(endian=zcore.codecs.Endian.big).endian == "big"
+    filters = [zcore.codecs.ScaleOffset(scale=10), zcore.codecs.cast_value.CastValue(data_type="int16")]
+    array = zcore.create_array({}, data=[1.5, -2.0], filters=filters)
+    assert array[...].tolist() == [1.5, -2.0] and list(map(repr, array.filters)) == list(map(repr, filters))
+    with pytest.raises(AttributeError, match="Nothing"):
+        zcore.codecs.Nothing     # noqa: B018
+
+
+def test_the_order_in_a_shard_is_a_wish():
+    with pytest.warns(UserWarning, match="'morton' of zarr-python changes nothing"):
+        codec = zcore.codecs.ShardingCodec(chunk_shape=(2,), subchunk_write_order="morton")
+    assert codec.spec() == zcore.codecs.ShardingCodec(chunk_shape=(2,), subchunk_write_order="unordered").spec()
+    with pytest.raises(ValueError, match="expected one of morton, unordered"):
+        zcore.codecs.ShardingCodec(chunk_shape=(2,), subchunk_write_order="random")
+
+
+def test_a_missing_chunk_is_an_error_of_zarr_python():
+    array = zcore.create_array({}, shape=4, chunks=2, dtype="i4", config={"read_missing_chunks": False})
+    array[:2] = 1
+    for kind in (zcore.errors.ChunkNotFoundError, zcore.ChunkError, ValueError):
+        with pytest.raises(kind, match="c/1: object is absent") as caught:
+            array[...]
+        assert type(caught.value) is zcore.ChunkNotFoundError and caught.value.chunk_coords == (1,)
 
 
 def test_codecs_by_name():
