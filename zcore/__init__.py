@@ -29,10 +29,9 @@ _MODULE_OF = {
     "Writer": "zcore.nodes.writer",
     **dict.fromkeys(("__version__", "get_include", "show_config"), "zcore.config"),
     **dict.fromkeys((
-        "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError", "ChunkNotFoundError",
-        "CodecError",
-        "InvalidKeyError", "KeyConflictError", "LockError", "MetadataError", "NodeExistsError", "NodeNotFoundError",
-        "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
+        "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError",
+        "ChunkNotFoundError", "CodecError", "InvalidKeyError", "KeyConflictError", "LockError", "MetadataError",
+        "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
         "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
         "UnsupportedError", "WriterError", "ZcoreError",
     ), "zcore.errors"),
