@@ -31,9 +31,9 @@ _MODULE_OF = {
     **dict.fromkeys((
         "ArrayMismatchError", "AsdfFormatError", "ChecksumError", "ChunkError", "ChunkMemoryError",
         "ChunkNotFoundError", "CodecError", "InvalidKeyError", "KeyConflictError", "LockError", "MetadataError",
-        "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError", "ReferenceFormatError",
-        "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError", "UnknownCodecError",
-        "UnsupportedError", "WriterError", "ZcoreError",
+        "NodeExistsError", "NodeNotFoundError", "NotADirectoryStoreError", "OutOfMemoryError", "ReadOnlyError",
+        "ReferenceFormatError", "ReferenceTargetError", "SelectionError", "StoreError", "TruncatedError",
+        "UnknownCodecError", "UnsupportedError", "WriterError", "ZcoreError",
     ), "zcore.errors"),
     **dict.fromkeys(("array", "create", "empty", "empty_like", "from_array", "full", "full_like", "ones", "ones_like",
                      "zeros", "zeros_like"), "zcore.api"),
