@@ -147,7 +147,7 @@ def test_missing_raise_on_reading(store):
     assert (b[4:8, :4] == 1).all() and b[5, 3] == 1 and b[0:0].shape == (0, 10)
     for selection in (..., 0, (4, 4), slice(None, None, -1)):
         error = error_of(b.__getitem__, selection)
-        assert type(error) is zcore.ChunkError and error.direction == "decode"
+        assert type(error) is zcore.ChunkNotFoundError and error.direction == "decode"
         assert error.key == "__zdata__/" + ".".join(map(str, error.chunk_coords)) + ".blosc"
         assert (error.expected, error.found, error.offset, error.codec) == (None, None, None, None)
     assert a[0, 0] == 0
