@@ -1,6 +1,5 @@
 """Codecs: how a chunk is encoded. The classes have zarr-python's names, and so have the modules to import them from."""
 import sys
-from importlib import import_module
 from types import SimpleNamespace
 
 from zcore.codecs import blosc, numcodecs
@@ -13,11 +12,9 @@ from zcore.codecs.bytes_bytes.compressors import BloscCodec, GzipCodec, ZstdCode
 from zcore.codecs.sharding import ShardingCodec, ShardingCodecIndexLocation, SubchunkWriteOrder
 from zcore.text.tried_names import no_attribute
 
-# Codecs that are imported when they are first asked for, and where they are.
-_LATER = {
-    "CastValue": "array_array.scale_and_cast:CastValue", "ScaleOffset": "array_array.scale_and_cast:ScaleOffset",
-    "VLenBytesCodec": "array_bytes.varying:VlenBytesCodec", "VLenUTF8Codec": "array_bytes.varying:VlenUtf8Codec",
-}
+# Codecs that are imported when they are first asked for, and their names in documents.
+_LATER = {"CastValue": "cast_value", "ScaleOffset": "scale_offset", "VLenBytesCodec": "vlen-bytes",
+          "VLenUTF8Codec": "vlen-utf8"}
 
 __all__ = ["BloscCname", "BloscCodec", "BloscShuffle", "BytesCodec", "CastValue", "Codec", "Crc32cCodec", "Endian",
            "GzipCodec", "ScaleOffset", "ShardingCodec", "ShardingCodecIndexLocation", "SubchunkWriteOrder",
@@ -37,5 +34,6 @@ for _name in ("bytes", "cast_value", "crc32c_", "gzip", "scale_offset", "transpo
 def __getattr__(name: str) -> type[Codec]:
     if name not in _LATER:
         raise no_attribute(__name__, name, __all__)
-    module, _, name = _LATER[name].partition(":")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    from zcore.codecs.chain import class_of
+
+    return class_of(_LATER[name])

@@ -69,6 +69,11 @@ MAX_VARYING_NBYTES = 2**31 - 1
 _KINDS = ("array_array", "array_bytes", "bytes_bytes")
 
 
+def class_of(name: str) -> type[Codec]:
+    """Return the class of the codec that has this name in documents; KeyError if zcore itself has none."""
+    return (import_module(f"zcore.codecs.{_LATER[name]}").CODECS if name in _LATER else CODECS)[name]
+
+
 def codec_of(name: Any, configuration: Mapping[str, Any]) -> Codec:
     """Return the codec that a document or a caller names.
 
@@ -81,20 +86,16 @@ def codec_of(name: Any, configuration: Mapping[str, Any]) -> Codec:
     ValueError, TypeError
         The codec does not accept the configuration.
     """
-    cls = CODECS.get(name) if isinstance(name, str) else None
-    if cls is None and isinstance(name, str):
-        if name in _LATER:
-            cls = import_module(f"zcore.codecs.{_LATER[name]}").CODECS[name]
-        elif name.startswith("numcodecs."):
-            from zcore.codecs.from_numcodecs import fallback_codec
+    if isinstance(name, str) and (name in CODECS or name in _LATER):
+        return class_of(name).from_configuration(configuration)
+    if isinstance(name, str) and name.startswith("numcodecs."):
+        from zcore.codecs.from_numcodecs import fallback_codec
 
-            return fallback_codec(name, configuration)
-    if cls is None:
-        known = sorted([known for known in [*CODECS, *_LATER] if not known.startswith("numcodecs.")])
-        raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(known)}, and those of numcodecs, "
-                                f"such as 'numcodecs.{name if f'numcodecs.{name}' in {*CODECS, *_LATER} else 'zlib'}'",
-                                feature="codec", codec=name)
-    return cls.from_configuration(configuration)
+        return fallback_codec(name, configuration)
+    known = sorted([known for known in [*CODECS, *_LATER] if not known.startswith("numcodecs.")])
+    raise UnknownCodecError(f"no codec is named {name!r}; there are {', '.join(known)}, and those of numcodecs, "
+                            f"such as 'numcodecs.{name if f'numcodecs.{name}' in {*CODECS, *_LATER} else 'zlib'}'",
+                            feature="codec", codec=name)
 
 
 class CodecChain:

@@ -71,14 +71,16 @@ def foreign_dtype(name: str, order: str = "<") -> np.dtype[Any]:
 
 
 def is_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether `dtype`, one of these types, is complex. Its kind is "W", "c" or "V", by the package's version."""
-    return _DOCUMENT_NAMES.get(dtype.type.__name__, "").startswith("complex")
+    """Return whether any type is complex. The kind of one of these is "W", "c" or "V", by the package's version."""
+    return dtype.kind == "c" or _DOCUMENT_NAMES.get(dtype.type.__name__, "").startswith("complex")
 
 
 def component(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the type of the real part of one of the complex types, None if `dtype` is not complex."""
+    """Return the type of the real part of any complex type, None if `dtype` is not complex."""
     if not is_complex(dtype):
         return None
+    if not is_foreign(dtype):
+        return np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
     return np.dtype("<f2") if foreign_name(dtype) == "complex_float16" else foreign_dtype("bfloat16")
 
 

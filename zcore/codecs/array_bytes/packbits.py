@@ -56,7 +56,7 @@ class PackbitsCodec(Codec):
         if dtype.hasobject or dtype.names is not None or dtype.kind in "SUT" or (
                 dtype.kind == "V" and dtype.name not in _BITS and dtype.isbuiltin != 2):
             raise ValueError(f"{self.name!r} stores numbers, not {dtype}")
-        n = 2 if dtype.kind == "c" or is_complex(dtype) else 1
+        n = 2 if is_complex(dtype) else 1
         n_bits = _BITS.get(dtype.name, 8 * dtype.itemsize // n)
         first = self.first_bit or 0
         last = n_bits - 1 if self.last_bit is None else self.last_bit

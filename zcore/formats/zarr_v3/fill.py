@@ -70,7 +70,7 @@ def render_fill(dtype: np.dtype[Any], fill_value: Any, raw: bytes, name: str | d
         return {label: render_fill(dtype.fields[label][0], None, _part(dtype, label, raw), field["data_type"])
                 for label, field in fields}
     kind = dtype.kind
-    if (part := _component(dtype)) is not None:
+    if (part := component(dtype)) is not None:
         half = len(raw) // 2
         return [_render_real(part, raw[:half]), _render_real(part, raw[half:])]
     if kind == "f" or is_foreign(dtype):
@@ -88,7 +88,7 @@ def _item(dtype, value):
     if dtype.names is not None:
         return _structure(dtype, value)
     kind = dtype.kind
-    if (part := _component(dtype)) is not None:
+    if (part := component(dtype)) is not None:
         if type(value) is not list or len(value) != 2:
             raise ValueError(f"expected a list of two numbers, found {shown(value)}")
         return real_bytes(part, value[0]) + real_bytes(part, value[1])
@@ -141,13 +141,6 @@ def _binary(value):
 
 def _base64(raw):
     return binascii.b2a_base64(raw, newline=False).decode("ascii")
-
-
-def _component(dtype):
-    """Return the type of the real part of a complex type, None for all others."""
-    if is_foreign(dtype):
-        return component(dtype)
-    return np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}") if dtype.kind == "c" else None
 
 
 def _render_real(dtype, raw):

@@ -302,7 +302,7 @@ def staged(store: Store) -> list[tuple[str, str | None]]:
     for of_path in store.list_dir(STAGING)[1]:
         for staging in store.list_dir(of_path)[1]:
             raw = store.get(staging + _JOURNAL) or store.get(staging + _BEGUN)
-            if raw or any(True for _ in store.list_prefix(staging)):     # some services list empty directories
+            if raw or any(store.list_prefix(staging)):     # some services list empty directories
                 found.append((staging, _read(raw, staging)["path"] if raw else None))
     return found
 
